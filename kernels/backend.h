@@ -6,6 +6,7 @@
 #ifndef FT_KERNELS_BACKEND_H
 #define FT_KERNELS_BACKEND_H
 
+#include "kernels/gemm_problem.h"
 #include "kernels/limits.h"
 #include "kernels/weight_quantizer.h"
 #include "runtime/mem.h"
@@ -31,21 +32,10 @@ static inline size_t ft_saved_bytes(const ft_value *value, size_t rows)
     return value->dynamic ? bytes + ft_round_up(rows * sizeof(float), 64) : bytes;
 }
 
-/* An int8 GEMM y [m, n] = act(x [m, k] . w [n, k]^T), y int8, F32 or F16. */
-typedef struct ft_gemm_problem {
-    size_t m, n, k;
-    ft_dtype y;
-    ft_activation activation;
-} ft_gemm_problem;
-
-/* A kernel for it, and its time. */
-typedef struct ft_gemm_candidate {
-    char name[32]; /* "mma"; "cuBLASLt ..." for the library, which may omit the epilogue */
-    double seconds;
-    bool chosen; /* plans use this kernel */
-} ft_gemm_candidate;
-
-enum { FT_MAX_GEMM_CANDIDATES = 16 };
+/* What the fastest kernels depend on, beside the version of FT. */
+typedef struct ft_device_identity {
+    char name[96], driver[32];
+} ft_device_identity;
 
 typedef struct ft_backend {
     const char *name; /* "cpu", "cuda" */
@@ -61,6 +51,9 @@ typedef struct ft_backend {
 
     ft_status (*open)(ft_device **out, int index, ft_error *err);
     void (*close)(ft_device *device);
+
+    /* Free memory of a device; NULL: it uses the host's. */
+    ft_status (*free_memory)(ft_device *device, size_t *bytes, ft_error *err);
 
     /*
      * Upload all weights of a model; their pointers may become device pointers.  The CPU uses them
@@ -144,6 +137,18 @@ typedef struct ft_backend {
     ft_status (*benchmark_gemm)(ft_device *device, const ft_gemm_problem *match,
                                 ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                 ft_error *err);
+
+    /*
+     * Find the fastest kernels for a GEMM with each of `count` numbers of rows, of which problem->m
+     * is the largest.  The next two functions exist where this one does.
+     */
+    ft_status (*tune_gemm)(ft_device *device, const ft_gemm_problem *problem, const size_t *rows,
+                           size_t count, ft_gemm_tuning *out, ft_error *err);
+    ft_status (*identify)(const ft_device *device, ft_device_identity *out, ft_error *err);
+
+    /* From now on, plans use these kernels; names that the device does not know have no effect. */
+    ft_status (*use_tuned)(ft_device *device, const ft_tuned_gemm *tuned, size_t count,
+                           ft_error *err);
 
     /*
      * Fill host memory with `count` normally distributed numbers, which depend on the other

@@ -6,6 +6,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/fused_ops.c kernels/fused_ops.h \
 	kernels/activation.h \
 	kernels/backend.h \
+	kernels/gemm_problem.h \
 	kernels/beam_search.h \
 	kernels/groupwise.h \
 	kernels/kv_cache.h \
@@ -249,6 +250,8 @@ cuda_sources = \
 	kernels/cuda/tune/benchmark_candidate.c \
 	kernels/cuda/tune/benchmark_gemm.h \
 	kernels/cuda/tune/benchmark_cublaslt.c \
+	kernels/cuda/tune/tune_gemm.c \
+	kernels/cuda/tune/use_tuned.c \
 	kernels/cuda/conv/conv.cu \
 	kernels/cuda/conv/conv.cuh \
 	kernels/cuda/conv/conv_select_tile.cu \
@@ -290,9 +293,11 @@ cuda_sources = \
 	kernels/cuda/host/errors.c \
 	kernels/cuda/host/exec.c \
 	kernels/cuda/gemm/int8/gemm_args.c \
+	kernels/cuda/gemm/int8/gemm_variant.c kernels/cuda/gemm/int8/gemm_variant.h \
 	kernels/cuda/host/exec_layout.c \
 	kernels/cuda/host/fill_normal.c \
 	kernels/cuda/host/exec.h \
+	kernels/cuda/host/h2d_begin.c \
 	kernels/cuda/host/h2d_copy.c \
 	kernels/cuda/host/h2d_copy.h \
 	kernels/cuda/gemm/int8/gemm.cu \

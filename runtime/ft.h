@@ -152,6 +152,9 @@ typedef struct ft_model_options {
     int64_t
         selftest; /* not 0: run the self-test of the artifact when it is opened; FT_EDEVICE if this
                      device computes other outputs, FT_EUNSUPPORTED if the artifact has none */
+    const char *tuning; /* file of ft-bench --tune, which changes times only and is ignored where it
+                           is not for this device; default: $FT_TUNING, else ft/tuning.json in
+                           $XDG_CACHE_HOME or $HOME/.cache; "": none */
 } ft_model_options;
 
 typedef struct ft_model_info {

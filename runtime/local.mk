@@ -93,6 +93,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/file_name.h \
 	runtime/base/file_memory.c runtime/base/file_memory.h \
 	runtime/base/clock.h \
+	runtime/tuning/tuning.c runtime/tuning/tuning.h \
 	runtime/model/validate.c runtime/model/validate.h \
 	runtime/container/features.c runtime/container/features.h \
 	runtime/scores/tasks/best_answer.c runtime/scores/tasks/best_answer.h \
@@ -388,15 +389,18 @@ ft_bench_SOURCES = \
 	runtime/tools/bench/bench.h \
 	runtime/tools/bench/case.c \
 	runtime/tools/bench/decode.c \
+	runtime/tools/bench/engine_requests.c runtime/tools/bench/engine_requests.h \
 	runtime/tools/bench/gemm.c \
 	runtime/tools/bench/load.c \
 	runtime/tools/bench/ops.c \
 	runtime/tools/bench/options.c runtime/tools/bench/options.h \
 	runtime/tools/bench/scheme_times.c \
 	runtime/tools/bench/single_op.c \
+	runtime/tools/bench/throughput.c \
 	runtime/tools/bench/beam_search.c \
 	runtime/tools/bench/beam_step.c \
 	runtime/tools/bench/time.c \
+	runtime/tools/bench/tune.c \
 	runtime/tools/bench/ft-bench.c
 ft_bench_LDADD = runtime/libtools.la $(tool_libs)
 bin_ft_bench_SOURCES = $(ft_bench_SOURCES)
@@ -429,6 +433,7 @@ EXTRA_DIST += \
 	runtime/scores/tasks/README.md \
 	runtime/tools/run/tasks/README.md \
 	runtime/text/README.md \
+	runtime/tuning/README.md \
 	runtime/text/aligned/README.md \
 	runtime/text/decoders/README.md \
 	runtime/text/jinja/README.md \

@@ -121,6 +121,7 @@ c_tests = \
 	tests/model/quantize_weight.t \
 	tests/model/activation_checkpoint.t \
 	tests/model/folded.t \
+	tests/model/tuning.t \
 	tests/model/smoothing.t \
 	tests/graph/family.t \
 	tests/graph/family_llama.t \

@@ -23,6 +23,8 @@ extern "C" {
 /* Weights, their scales, zero points and biases begin at multiples of so many bytes. */
 enum { FT_CUDA_WEIGHT_ALIGN = 256 };
 
+struct ft_cuda_tuned_gemm;
+
 /* What kernels and their launchers ask about the device they run on. */
 typedef struct ft_cuda_device_props {
     int index;      /* device index of the CUDA runtime */
@@ -32,6 +34,8 @@ typedef struct ft_cuda_device_props {
     bool has_wgmma;    /* this build contains sm_90a code and the device runs it */
     bool has_pdl;      /* programmatic dependent launch: sm_90 and later */
     bool has_imma;     /* cuBLASLt multiplies COL32 by COL4_4R2_8C: ft_cuda_gemm_cublaslt_probe() */
+    const struct ft_cuda_tuned_gemm *tuned; /* [num_tuned]: of a tuning file */
+    size_t num_tuned;
 } ft_cuda_device_props;
 
 /*
@@ -121,6 +125,10 @@ size_t ft_cuda_gemm_cublaslt_scratch(const ft_cuda_device_props *props, size_t m
 int ft_cuda_gemm_mma_tile_count(void);
 int ft_cuda_gemm_mma_launch_tile(int tile, const ft_cuda_device_props *props, void *stream,
                                  const ft_cuda_gemm_args *p);
+void ft_cuda_gemm_mma_tile_size(int tile, int *tokens, int *columns);
+
+/* Whether a thread block of this tile fits into the shared memory of the device. */
+bool ft_cuda_gemm_mma_tile_fits(int tile, const ft_cuda_device_props *props);
 
 /*
  * Prepacked weights of wgmma_gemm.cu: their size in bytes, and the kernel that packs them from
@@ -132,7 +140,10 @@ int ft_cuda_prepack(void *stream, int8_t *prepacked, const int8_t *w, size_t n, 
 /* The same layout on the host: byte offset of element (row, col). */
 size_t ft_cuda_prepacked_offset(size_t row, size_t col, size_t n, size_t k);
 
-/* The fastest kernel for this shape on this device, or the one named by FT_CUDA_GEMM (gemm.cu). */
+/*
+ * The fastest kernel for this shape on this device by the tuning file or else by a table, or the
+ * one named by FT_CUDA_GEMM (gemm.cu).
+ */
 ft_cuda_gemm_kernel ft_cuda_gemm_select(const ft_cuda_device_props *props,
                                         const ft_cuda_gemm_args *p);
 
@@ -149,8 +160,16 @@ void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft_cuda_gemm_
 
 /* Scratch bytes that any kernel selected for up to m rows may need; 0 where none does. */
 size_t ft_cuda_gemm_scratch(const ft_cuda_device_props *props, size_t m, size_t n, size_t k);
+bool ft_cuda_gemm_supports(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
+                           const ft_cuda_gemm_args *p);
+
+/* With the tile of the tuning file, if it names this kernel, or the one that the kernel selects. */
 int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props, void *stream,
                         const ft_cuda_gemm_args *p);
+
+/* ... and always with the latter. */
+int ft_cuda_gemm_launch_kernel(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
+                               void *stream, const ft_cuda_gemm_args *p);
 const char *ft_cuda_gemm_name(ft_cuda_gemm_kernel kernel);
 
 /* ---- Float GEMM --------------------------------------------------------------------------- */

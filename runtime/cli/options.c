@@ -331,6 +331,10 @@ bool ft_tool_model_option(const ft_tool *tool, ft_model_options *model, int opti
     case FT_OPTION_KV:
         model->kv = parse_kv_dtype(tool, option, text);
         return true;
+    case FT_OPTION_TUNING:
+        model->size = sizeof *model;
+        model->tuning = text;
+        return true;
     default:
         return false;
     }
@@ -361,6 +365,12 @@ void ft_tool_usage_error(const ft_tool *tool, const char *format, ...)
     fprintf(stderr, "; try %s --help\n", tool->name);
     va_end(args);
     exit(FT_EXIT_USAGE);
+}
+
+void ft_tool_warn(const ft_tool *tool, const char *text)
+{
+    if (text[0] != '\0')
+        fprintf(stderr, "%s: warning: %s\n", tool->name, text);
 }
 
 int ft_tool_error(const ft_tool *tool, const char *text)

@@ -32,6 +32,10 @@ enum { FT_EXIT_FAILURE = 1, FT_EXIT_USAGE = 2 };
     {                                                                                              \
         FT_OPTION_KV, "kv", "auto|f16|int8", "dtype of the KV cache; default auto"                 \
     }
+#define FT_TUNING_OPTION                                                                           \
+    {                                                                                              \
+        FT_OPTION_TUNING, "tuning", "FILE", "of ft-bench --tune; default ~/.cache/ft/tuning.json"  \
+    }
 #define FT_JSON_OPTION                                                                             \
     {                                                                                              \
         FT_OPTION_JSON, "json", NULL, "print one JSON object"                                      \
@@ -88,9 +92,12 @@ size_t ft_tool_list(const ft_tool *tool, int option, const char *text, long high
 size_t ft_tool_positive_list(const ft_tool *tool, int option, const char *text, double high,
                              double *item, size_t capacity);
 
-/* Parse --device, --verify or --kv into `model`; false: another option. */
+/* Parse --device, --verify, --kv or --tuning into `model`; false: another option. */
 bool ft_tool_model_option(const ft_tool *tool, ft_model_options *model, int option,
                           const char *text);
+
+/* Print "ft-run: warning: TEXT" to standard error, unless the text is empty. */
+void ft_tool_warn(const ft_tool *tool, const char *text);
 
 /* Print "ft-inspect: TEXT" to standard error; returns status 1. */
 int ft_tool_error(const ft_tool *tool, const char *text);

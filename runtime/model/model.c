@@ -188,10 +188,16 @@ static ft_status set_embedding(ft_model *model, ft_error *err)
     return FT_OK;
 }
 
-/* From bound weights to a plan on the device. */
-static ft_status make_device_plan(ft_model *model, const ft_model_options *options, ft_error *err)
+static ft_status open_device(ft_model *model, const ft_model_options *options, ft_error *err)
 {
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
+    ft_tuning_apply(model->backend, model->device, options->tuning, model->tuning_note);
+    return FT_OK;
+}
+
+/* From bound weights to a plan on the device. */
+static ft_status make_device_plan(ft_model *model, ft_error *err)
+{
     FT_TRY(build_graph(model, err));
     FT_TRY(ft_smoothing_check(model, err));
     FT_TRY(ft_folded_check(model, err));
@@ -203,6 +209,10 @@ static ft_status make_device_plan(ft_model *model, const ft_model_options *optio
 static ft_status load_artifact(ft_model *model, const ft_model_options *options,
                                const ft_quant_config *quant, bool embeds, ft_error *err)
 {
+    /* First, because it prepares the upload meanwhile; but what is wrong with the file matters
+     * more. */
+    ft_error device_error;
+    ft_status opened = open_device(model, options, &device_error);
     FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
     FT_TRY(read_head(model, err));
     FT_TRY(ft_validate_family(model, err));
@@ -212,7 +222,9 @@ static ft_status load_artifact(ft_model *model, const ft_model_options *options,
     read_labels(model);
     if (embeds)
         FT_TRY(set_embedding(model, err));
-    return make_device_plan(model, options, err);
+    if (opened != FT_OK)
+        return ft_fail(err, opened, "%s", device_error.text);
+    return make_device_plan(model, err);
 }
 
 static ft_status load_weights(ft_model *model, const ft_model_parts *parts,
@@ -225,7 +237,8 @@ static ft_status load_weights(ft_model *model, const ft_model_parts *parts,
     FT_TRY(ft_config_check(&model->config, model->path, err));
     FT_TRY(ft_validate_family(model, err));
     FT_TRY(ft_model_bind(model, parts, err));
-    return make_device_plan(model, options, err);
+    FT_TRY(open_device(model, options, err));
+    return make_device_plan(model, err);
 }
 
 /*

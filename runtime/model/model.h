@@ -12,6 +12,7 @@
 #include "runtime/container/artifact.h"
 #include "runtime/families/family.h"
 #include "runtime/graph/lower.h"
+#include "runtime/tuning/tuning.h"
 #include "runtime/text/embedding_prompts.h"
 #include "runtime/text/translator.h"
 
@@ -71,6 +72,7 @@ struct ft_model {
     ft_plan plan;     /* lowered; each session lays out a copy */
     const ft_backend *backend;
     ft_device *device;
+    char tuning_note[FT_TUNING_NOTE]; /* why the tuning file is ignored, or empty */
     json_t *labels; /* id2label of the checkpoint, or NULL */
 };
 

@@ -11,6 +11,7 @@
 #ifdef HAVE_CUDA
 
 #include "kernels/cuda/fused_kernels.h"
+#include "kernels/cuda/gemm/int8/gemm_variant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,22 +78,87 @@ static void test_small_m(void)
     const ft_cuda_device_props props = {
         .capability = 90, .has_pdl = true, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
     };
-    ft_cuda_gemm_args p = { .m = 8, .n = 4096, .k = 4096, .x = quantized, .prepacked = quantized };
+    ft_cuda_gemm_args p = { .m = 4, .n = 4096, .k = 4096, .x = quantized, .prepacked = quantized };
     p.y_dtype = FT_F16;
     p.n_outputs = 1;
     p.width[0] = 4096;
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV,
-           "8 rows with prepacked weights select the GEMV kernel");
+           "4 rows with prepacked weights select the GEMV kernel");
     ft_cuda_device_props translated = props; /* JIT-compiled from PTX of an older architecture */
     translated.has_pdl = false;
     ok(!ft_cuda_gemm_gemv_supports(&translated, &p),
        "the GEMV kernel does not support code built for older devices");
-    p.m = 9;
-    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "9 rows select the WGMMA kernel");
-    p.m = 8;
+    p.m = 5;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "5 rows select the WGMMA kernel");
+    p.m = 4;
     p.k = 65536;
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA,
-           "8 rows whose k exceeds shared memory select the WGMMA kernel");
+           "4 rows whose k exceeds shared memory select the WGMMA kernel");
+}
+
+/* Each kernel and tile has a name of its own. */
+static void test_names(void)
+{
+    ft_cuda_gemm_variant variant, found;
+    char name[FT_GEMM_KERNEL_NAME];
+    int count = 0, wrong = 0;
+    for (; ft_cuda_gemm_variant_at(count, &variant); count++) {
+        ft_cuda_gemm_variant_name(&variant, name, sizeof name);
+        bool same = ft_cuda_gemm_variant_named(name, &found) && found.kernel == variant.kernel &&
+                    found.tile == variant.tile;
+        if (!same)
+            diag("%s", name);
+        wrong += !same;
+    }
+    ok(count > FT_CUDA_GEMM_KERNELS, "kernels have several tiles");
+    is_int(wrong, 0, "each kernel and tile has a name of its own");
+    ok(!ft_cuda_gemm_variant_named("mma 1x1", &found), "no kernel has an unknown name");
+}
+
+/* A tuning file chooses for the fewest rows that are not below those of a GEMM. */
+static void test_tuned(void)
+{
+    static int8_t quantized[64] __attribute__((aligned(64)));
+    ft_cuda_tuned_gemm tuned[3] = { { .problem = { 64, 4096, 4096, FT_F16, FT_ACT_NONE, false } },
+                                    { .problem = { 16, 4096, 4096, FT_F16, FT_ACT_NONE, false } },
+                                    { .problem = { 4, 4096, 4096, FT_F16, FT_ACT_NONE, false } } };
+    ft_cuda_device_props props = {
+        .capability = 90, .has_pdl = true, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
+    };
+    ft_cuda_gemm_args p = { .m = 8, .n = 4096, .k = 4096, .x = quantized, .prepacked = quantized };
+    char text[128];
+    p.y_dtype = FT_F16;
+    p.n_outputs = 1;
+    p.width[0] = 4096;
+    bool known = ft_cuda_gemm_variant_named("gemv", &tuned[0].variant) &&
+                 ft_cuda_gemm_variant_named("wgmma small_m64", &tuned[1].variant) &&
+                 ft_cuda_gemm_variant_named("mma 64x64", &tuned[2].variant);
+    ok(known, "kernels are found by their names");
+    props.tuned = tuned;
+    props.num_tuned = 3;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "8 rows take the kernel of 16");
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
+    is_str(text, "wgmma small_m64: tuned", "the choice names the tile");
+    p.m = 16;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "16 rows take the kernel of 16");
+    p.m = 3;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV,
+           "where the tuned kernel does not support the weights, the table decides");
+    p.m = 17;
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA,
+           "where the tuned kernel does not support the rows, the table decides");
+    p.m = 65;
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
+    is_str(text, "wgmma", "the table decides for more rows than were tuned");
+    p.m = 4;
+    p.y_dtype = FT_F32;
+    ft_cuda_gemm_explain(&props, &p, text, sizeof text);
+    is_str(text, "gemv", "the table decides for another output type");
+    p.y_dtype = FT_F16;
+    setenv("FT_CUDA_GEMM", "gemv", 1);
+    is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_GEMV,
+           "FT_CUDA_GEMM has precedence over the tuning file");
+    unsetenv("FT_CUDA_GEMM");
 }
 
 /* Queries, keys and values: one product where their weights lie side by side. */
@@ -277,6 +343,8 @@ int main(void)
 {
     test_choice();
     test_small_m();
+    test_names();
+    test_tuned();
     test_group();
     test_blocks();
     test_parts();

@@ -72,16 +72,67 @@ static void test_parts(ft_cuda_h2d_copier *queue, rng *r, size_t room, size_t la
     free(found);
 }
 
+/* The spans of test_each(), which all go to the same buffer, and where they are copied from there.
+ */
+typedef struct moved {
+    const ft_cuda_h2d_span *part;
+    char *buffer, *target;
+    size_t *to;
+} moved;
+
+static int move(const void *user, int span, cudaStream_t stream)
+{
+    const moved *m = user;
+    return (int) cudaMemcpyAsync(m->target + m->to[span], m->buffer, m->part[span].bytes,
+                                 cudaMemcpyDeviceToDevice, stream);
+}
+
+static void test_each(ft_cuda_h2d_copier *queue, rng *r)
+{
+    enum { COUNT = 60, LARGEST = 5 << 20 };
+    static ft_cuda_h2d_span part[COUNT];
+    static size_t to[COUNT];
+    size_t bytes = 0, wrong = 0;
+    char *source = malloc(LARGEST + 1000), *found = malloc((size_t) COUNT * LARGEST);
+    moved m = { .part = part, .to = to };
+    if (source == NULL || found == NULL)
+        bail_out("cannot allocate %zu bytes", (size_t) COUNT * LARGEST);
+    for (size_t i = 0; i < LARGEST + 1000; i++)
+        source[i] = (char) rng_bits(r);
+    for (int i = 0; i < COUNT; i++) {
+        part[i] = (ft_cuda_h2d_span){ source + rng_below(r, 1000), 0, 1 + rng_below(r, LARGEST) };
+        to[i] = bytes;
+        bytes += part[i].bytes;
+    }
+    if (cudaMalloc((void **) &m.buffer, LARGEST) != cudaSuccess ||
+        cudaMalloc((void **) &m.target, bytes) != cudaSuccess)
+        bail_out("cannot allocate %zu bytes", bytes);
+    is_int(ft_cuda_h2d_send_each(queue, m.buffer, part, COUNT, move, &m), 0,
+           "ft_cuda_h2d_send_each() accepts spans for the same place");
+    ok(cudaStreamSynchronize(ft_cuda_h2d_stream(queue)) == cudaSuccess &&
+           cudaMemcpy(found, m.target, bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
+       "the work on spans succeeds");
+    for (int i = 0; i < COUNT; i++)
+        wrong += memcmp(found + to[i], part[i].from, part[i].bytes) != 0;
+    is_int((long long) wrong, 0, "the work on a span sees that span, and all of it");
+    cudaFree(m.buffer);
+    cudaFree(m.target);
+    free(source);
+    free(found);
+}
+
 int main(void)
 {
     (void) need_gpu();
     rng r = { 90 };
     ft_cuda_h2d_copier *queue;
-    is_int(ft_cuda_h2d_open(&queue), 0, "ft_cuda_h2d_open() creates a copier");
+    is_int(ft_cuda_h2d_open(&queue, 0), 0, "ft_cuda_h2d_open() creates a copier");
     is_int(ft_cuda_h2d_send(queue, NULL, NULL, 0), 0,
            "ft_cuda_h2d_send() accepts an empty list of spans");
     test_parts(queue, &r, 1 << 20, 5000);
     test_parts(queue, &r, 200 << 20, 9 << 20);
+    test_parts(queue, &r, 60 << 20, 40000);
+    test_each(queue, &r);
     test_parts(queue, &r, 60 << 20, 40000);
     is_int(ft_cuda_h2d_close(queue), 0, "ft_cuda_h2d_close() closes the copier");
     return done_testing();

@@ -77,11 +77,26 @@ for rate in 0 nan 1e9 2,x 2,; do
         "$bench" --shape llama-1b --request-rate $rate
 done
 refused 2 '--duration requires --request-rate' "$bench" --shape llama-1b --duration 5
-refused 2 '--request-rate excludes --ops and --gemm' "$bench" --shape llama-1b --request-rate 1 --ops
+refused 2 '--request-rate excludes --ops, --gemm and --tune' "$bench" --shape llama-1b --request-rate 1 --ops
+for pairs in 8 8/ /8 8/0 0/8 8/4, 8/4/2 8/1e3 8/-4 8/1048577; do
+    refused 2 "--throughput: \"$pairs\" is not a list of up to 32 IN/OUT, numbers of tokens from 1 to 1048576" \
+        "$bench" --shape llama-1b --throughput $pairs
+done
+for option in --length=8 --decode=8 --request-rate=1 --ops --gemm --tune; do
+    refused 2 '--throughput excludes --length, --decode, --request-rate, --ops, --gemm and --tune' \
+        "$bench" --shape llama-1b --throughput 8/4 $option
+done
+for option in --requests=1 --cache-tokens=64 --chunk=8; do
+    refused 2 '--requests, --cache-tokens and --chunk require --throughput' \
+        "$bench" --shape llama-1b $option
+done
+refused 1 '--throughput: bert-base is not a decoder' "$bench" --shape bert-base --throughput 8/4
 refused 1 '--beams: vit-base is not an encoder-decoder' "$bench" --shape vit-base --beams 4
 refused 1 'scheme int8-residual is for encoders of text' \
     "$bench" --shape vit-base --scheme int8-residual
-refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
+refused 2 '--ops, --gemm and --tune exclude each other' "$bench" --shape minilm --ops --gemm
+refused 2 '--ops, --gemm and --tune exclude each other' "$bench" --shape minilm --tune --ops
+refused 1 '--tune: device cpu has one kernel for each operation' "$bench" --shape minilm --tune --csv
 refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
 refused 2 '-q and -v exclude each other' "$bench" --shape minilm -q -v
 refused 2 'unexpected argument "model.ft"' "$bench" --shape minilm model.ft
@@ -232,6 +247,38 @@ holds 'the median times of tokens are at most their 99th percentiles' \
     'if (!($11 > 0 && $11 <= $12 && $13 > 0 && $13 <= $14)) bad()' load.csv
 holds 'tokens per second count the mean length of the answers' \
     'if (!($10 > 0 && $10 <= $8 * 4 && $10 * (1 + $9) >= $8 * 2)) bad()' load.csv
+
+# ---- Throughput ---------------------------------------------------------------------------------
+
+is 0 'ft-bench --throughput answers requests that are there from the start' \
+    "$bench" $known -i decoder.ft --throughput 6/4,3/70 --requests 12 -b 5 -t 1 --csv
+cp out batch.csv
+cut -d, -f1-8 batch.csv >found
+cat >wanted <<'EOF'
+model,scheme,device,length,new_tokens,requests,sequences,cache_tokens
+decoder.ft,float,cpu,6,4,12,5,320
+decoder.ft,float,cpu,3,70,12,5,640
+EOF
+diff wanted found >difference
+check $? 'the CSV has a line for each pair of lengths, with a KV cache for the sequences that run together'
+sed 's/^/# /' difference
+holds 'throughput counts all new tokens, from the first request to the last token' \
+    '# Seconds have three digits.
+     if (!($10 > 0) || $6 * $5 / $10 > $9 + 0.0006 || $6 * $5 / $10 < $9 - 0.0006) bad()' batch.csv
+holds 'the median times are at most their 99th percentiles, and the first token precedes the last' \
+    'if (!($11 <= $12 && $13 <= $14 && $15 <= $16 && $11 <= $13 && $14 <= 1000 * $9 + 0.6)) bad()' batch.csv
+is 0 'ft-bench --cache-tokens limits the KV cache' \
+    "$bench" $known -i decoder.ft --throughput 60/10 --cache-tokens 300 --requests 7 -t 1 --csv
+holds 'as many sequences run together as have room in the KV cache' \
+    'if ($6 != 7 || $7 != 2 || $8 != 256) bad()' out
+is 0 'ft-bench --throughput runs 64 requests at a time on the CPU by default' \
+    "$bench" $known -i decoder.ft --throughput 5/2 --fill 0.6 -t 1 --json
+grep -q '"requests": 64' out && grep -q '"sequences": 64' out
+check $? 'there are as many requests as run at the same time by default'
+is 1 'ft-bench --throughput refuses requests that do not fit into the KV cache' \
+    "$bench" $known -i decoder.ft --throughput 60/10 --cache-tokens 127 -t 1 --csv
+says err 'a KV cache of 64 tokens, but a request of 60 + 10 tokens needs 128' \
+    'ft-bench names the tokens of the cache and of a request'
 
 # ---- Beam search --------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "kernels/cuda/host/device.h"
+#include "kernels/cuda/host/h2d_copy.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -94,6 +95,7 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
     (*out)->props = props;
     (*out)->props.has_imma = has_imma(&props);
+    (*out)->opening = ft_cuda_h2d_begin(index);
     return FT_OK;
 }
 
@@ -120,12 +122,23 @@ static ft_status check_op(const ft_plan *plan, const ft_op *op, const char *what
     return ft_op_has_heads(op->kind) ? check_heads(plan, op, what, err) : FT_OK;
 }
 
+static ft_status free_memory(ft_device *device, size_t *bytes, ft_error *err)
+{
+    size_t total;
+    int code = (int) cudaSetDevice(device->props.index);
+    if (code == 0)
+        code = (int) cudaMemGetInfo(bytes, &total);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &device->props, code, "free memory");
+}
+
 static void close_cuda(ft_device *device)
 {
+    ft_cuda_h2d_abandon(device->opening);
     (void) cudaSetDevice(device->props.index);
     for (int i = 0; i < device->uploads; i++)
         (void) cudaFree(device->weights[i]);
     ft_cuda_generator_free(device->generator);
+    free((void *) (uintptr_t) device->props.tuned);
     free(device->weights);
     free(device);
 }
@@ -137,6 +150,7 @@ const ft_backend ft_backend_cuda = {
     .describe = describe,
     .open = open_cuda,
     .close = close_cuda,
+    .free_memory = free_memory,
     .upload = ft_cuda_upload,
     .supports_op = check_op,
     .prepare = ft_cuda_prepare,
@@ -155,6 +169,9 @@ const ft_backend ft_backend_cuda = {
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
     .benchmark_gemm = ft_cuda_benchmark_gemm,
+    .tune_gemm = ft_cuda_tune_gemm,
+    .identify = ft_cuda_identify,
+    .use_tuned = ft_cuda_use_tuned,
     .fill_normal = ft_cuda_fill_normal,
     .quantizer = &ft_cuda_weight_quantizer,
 };

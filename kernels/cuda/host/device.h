@@ -19,6 +19,7 @@ struct ft_device {
     char **weights; /* [uploads]: one allocation for each upload */
     int uploads;
     ft_cuda_generator *generator; /* NULL: no random numbers yet */
+    struct ft_cuda_h2d_opening *opening; /* of the first upload; NULL: none, or it has begun */
 };
 
 /* ---- Errors (errors.c) -------------------------------------------------------------------- */
@@ -95,6 +96,13 @@ ft_status ft_cuda_restore(ft_exec *exec, int value, const void *from, size_t row
 ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *problem,
                                  ft_gemm_candidate out[FT_MAX_GEMM_CANDIDATES], int *count,
                                  ft_error *err);
+
+/* ft_backend.tune_gemm (tune_gemm.c), identify and use_tuned (use_tuned.c). */
+ft_status ft_cuda_tune_gemm(ft_device *device, const ft_gemm_problem *problem, const size_t *rows,
+                            size_t count, ft_gemm_tuning *out, ft_error *err);
+ft_status ft_cuda_identify(const ft_device *device, ft_device_identity *out, ft_error *err);
+ft_status ft_cuda_use_tuned(ft_device *device, const ft_tuned_gemm *tuned, size_t count,
+                            ft_error *err);
 
 /* ft_backend.quantizer (kernels/cuda/quantize/). */
 extern const ft_weight_quantizer ft_cuda_weight_quantizer;

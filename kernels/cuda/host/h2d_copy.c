@@ -35,10 +35,11 @@ enum {
     HUGE_PAGE_BYTES = 2 << 20
 };
 
-/* Up to CHUNK_BYTES of the target; `first` is the span in which the chunk begins. */
+/* Up to CHUNK_BYTES of the target. */
 typedef struct chunk {
     size_t at, bytes;
-    int first;
+    int first;     /* the span in which the chunk begins */
+    bool is_ended; /* the span ends with the chunk */
 } chunk;
 
 /*
@@ -55,6 +56,8 @@ struct ft_cuda_h2d_copier {
     /* The current ft_cuda_h2d_send(). */
     char *target;
     const ft_cuda_h2d_span *span;
+    ft_cuda_h2d_work *work; /* NULL: none, and chunks may have several spans */
+    const void *user;
     chunk *chunk;
     int n_chunks;
     int issued;                 /* copies that have been issued; only the issuing thread uses it */
@@ -78,14 +81,15 @@ static bool split_chunks(ft_cuda_h2d_copier *f, int count)
         const ft_cuda_h2d_span *p = &f->span[i];
         chunk *last = f->n_chunks > 0 ? &f->chunk[f->n_chunks - 1] : NULL;
         size_t done = 0;
-        if (last != NULL && p->at < last->at + last->bytes + MERGE_GAP &&
+        if (f->work == NULL && last != NULL && p->at < last->at + last->bytes + MERGE_GAP &&
             p->at < last->at + CHUNK_BYTES) {
             done = ft_min_size(p->bytes, last->at + CHUNK_BYTES - p->at);
             last->bytes = p->at + done - last->at;
         }
         for (; done < p->bytes; done += f->chunk[f->n_chunks++].bytes)
             f->chunk[f->n_chunks] =
-                (chunk){ p->at + done, ft_min_size(p->bytes - done, CHUNK_BYTES), i };
+                (chunk){ p->at + done, ft_min_size(p->bytes - done, CHUNK_BYTES), i,
+                         p->bytes - done <= CHUNK_BYTES };
     }
     return f->chunk != NULL;
 }
@@ -116,14 +120,15 @@ static void touch_pages(const void *job, int thread, size_t first, size_t end)
 }
 
 /* Huge pages are pinned faster: 32 MB in 2.5 ms on that machine, cudaHostAlloc() takes 12 ms. */
-static int alloc_pinned(ft_cuda_h2d_copier *f)
+static int alloc_pinned(ft_cuda_h2d_copier *f, int threads)
 {
     size_t bytes = ft_round_up((size_t) BUFFERS * CHUNK_BYTES, HUGE_PAGE_BYTES);
     f->buffers = aligned_alloc(HUGE_PAGE_BYTES, bytes);
     if (f->buffers == NULL)
         return (int) cudaErrorMemoryAllocation;
     (void) madvise(f->buffers, bytes, MADV_HUGEPAGE);
-    ft_parallel_for(f->threads, bytes / PAGE_BYTES, touch_pages, f->buffers);
+    ft_parallel_for(threads > 0 ? threads : f->threads, bytes / PAGE_BYTES, touch_pages,
+                    f->buffers);
     f->registered = cudaHostRegister(f->buffers, bytes, cudaHostRegisterDefault) == cudaSuccess;
     if (f->registered)
         return 0;
@@ -142,7 +147,7 @@ static void free_pinned(ft_cuda_h2d_copier *f)
         (void) cudaFreeHost(f->buffers);
 }
 
-int ft_cuda_h2d_open(ft_cuda_h2d_copier **out)
+int ft_cuda_h2d_open(ft_cuda_h2d_copier **out, int threads)
 {
     ft_cuda_h2d_copier *f = ft_calloc(1, sizeof *f);
     *out = f;
@@ -151,7 +156,7 @@ int ft_cuda_h2d_open(ft_cuda_h2d_copier **out)
     f->threads = ft_num_processors() + 1 < MAX_THREADS ? ft_num_processors() + 1 : MAX_THREADS;
     int status = (int) cudaStreamCreateWithFlags(&f->stream, cudaStreamNonBlocking);
     if (status == 0)
-        status = alloc_pinned(f);
+        status = alloc_pinned(f, threads);
     for (int i = 0; i < BUFFERS && status == 0; i++)
         status = (int) cudaEventCreateWithFlags(&f->done_event[i], cudaEventDisableTiming);
     if (status != 0) {
@@ -226,6 +231,8 @@ static int issue(ft_cuda_h2d_copier *f)
                                        cudaMemcpyHostToDevice, f->stream);
     if (status == 0)
         status = (int) cudaEventRecord(f->done_event[f->issued % BUFFERS], f->stream);
+    if (status == 0 && f->work != NULL && next->is_ended)
+        status = f->work(f->user, next->first, f->stream);
     f->issued++;
     return status;
 }
@@ -257,8 +264,19 @@ static void issue_or_fill(const void *job, int thread)
 
 int ft_cuda_h2d_send(ft_cuda_h2d_copier *f, char *target, const ft_cuda_h2d_span *span, int count)
 {
+    return ft_cuda_h2d_send_each(f, target, span, count, NULL, NULL);
+}
+
+int ft_cuda_h2d_send_each(ft_cuda_h2d_copier *f, char *target, const ft_cuda_h2d_span *span,
+                          int count, ft_cuda_h2d_work *work, const void *user)
+{
     f->target = target;
     f->span = span;
+    f->work = work;
+    f->user = user;
+    int status = (int) cudaStreamSynchronize(f->stream); /* all buffers are free */
+    if (status != 0)
+        return status;
     if (!split_chunks(f, count))
         return (int) cudaErrorMemoryAllocation;
     f->issued = 0;

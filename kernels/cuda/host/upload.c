@@ -1,10 +1,11 @@
 /*
  * upload.c - uploads all weights of a model to the device.
  *
- * They share one allocation: first the matrices, then the prepacked copies of the int8 matrices,
- * then scales, zero points and vectors.  Within each section weights keep the order of the model,
- * except that those of a contiguous fusion group (kernels/fused_ops.h) follow its first weight in
- * the order of the group.  One GEMM can then compute the whole group.
+ * They share one allocation: first the matrices, then the prepacked int8 matrices, then scales,
+ * zero points and vectors.  Where all kernels that read an int8 matrix read it prepacked, it is in
+ * device memory in COL4_4R2_8C only until it has been prepacked.  Within each section weights keep
+ * the order of the model, except that those of a contiguous fusion group (kernels/fused_ops.h)
+ * follow its first weight in the order of the group.  One GEMM can then compute the whole group.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,6 +34,7 @@ typedef struct model_weights {
     int count;
     int *order;     /* [count]: order of the weights in a section */
     size_t *offset; /* [count][SECTIONS]: bytes */
+    bool *staged;   /* [count]: only the prepacked matrix stays in device memory */
 } model_weights;
 
 static bool is_vector(const ft_weight *w)
@@ -65,14 +67,32 @@ static bool has_prepacked(const ft_device *device, const ft_weight *w)
     return device->props.has_wgmma && w->layout == FT_COL4_4R2_8C;
 }
 
-/* Bytes of a weight in a section; 0: none. */
-static size_t bytes_in(const ft_device *device, const ft_weight *w, section section_id)
+/*
+ * Find the int8 matrices that are only read prepacked: those of linears whose shape the wgmma
+ * kernels support.  A kernel requested by FT_CUDA_GEMM may read COL4_4R2_8C.
+ */
+static void find_staged(const model_weights *m, const ft_plan *plan)
 {
+    const char *requested = getenv("FT_CUDA_GEMM");
+    bool none = plan == NULL || (requested != NULL && *requested != '\0');
+    for (int i = 0; i < m->count; i++)
+        m->staged[i] = !none && has_prepacked(m->device, &m->weight[i]) &&
+                       !is_vector(&m->weight[i]) && m->weight[i].cols % 16 == 0;
+    for (int i = 0; !none && i < plan->nop; i++)
+        for (int k = 0; k < FT_MAX_WEIGHTS && plan->op[i].kind != FT_OP_LINEAR; k++)
+            if (plan->op[i].weight[k] >= 0)
+                m->staged[plan->op[i].weight[k]] = false;
+}
+
+/* Bytes of a weight in a section; 0: none. */
+static size_t bytes_in(const model_weights *m, int index, section section_id)
+{
+    const ft_weight *w = &m->weight[index];
     switch (section_id) {
     case MATRICES:
-        return is_vector(w) ? 0 : ft_weight_bytes(w);
+        return is_vector(w) || m->staged[index] ? 0 : ft_weight_bytes(w);
     case PREPACKED:
-        return has_prepacked(device, w) ? ft_cuda_prepacked_bytes(w->rows, w->cols) : 0;
+        return has_prepacked(m->device, w) ? ft_cuda_prepacked_bytes(w->rows, w->cols) : 0;
     case SCALES:
         return scale_bytes(w);
     case ZEROS:
@@ -93,7 +113,7 @@ static size_t layout_weights(const model_weights *m)
         for (int k = 0; k < m->count; k++) {
             int i = m->order[k];
             m->offset[i * SECTIONS + section_id] = at;
-            at += ft_round_up(bytes_in(m->device, &m->weight[i], (section) section_id), ALIGN);
+            at += ft_round_up(bytes_in(m, i, (section) section_id), ALIGN);
         }
     return at;
 }
@@ -106,7 +126,7 @@ static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
         for (int k = 0; k < m->count; k++) {
             int i = m->order[k];
             const ft_weight *w = &m->weight[i];
-            size_t bytes = bytes_in(m->device, w, (section) section_id);
+            size_t bytes = bytes_in(m, i, (section) section_id);
             const void *from = section_id == SCALES  ? scales_of(w)
                                : section_id == ZEROS ? w->groupwise.zero
                                                      : w->data;
@@ -127,7 +147,7 @@ static int set_device_pointers(cudaStream_t stream, const model_weights *m, char
         ft_weight *w = &m->weight[i];
         const size_t *at = &m->offset[i * SECTIONS];
         bool is_prepacked = has_prepacked(m->device, w);
-        w->data = memory + at[is_vector(w) ? VECTORS : MATRICES];
+        w->data = m->staged[i] ? NULL : memory + at[is_vector(w) ? VECTORS : MATRICES];
         if (w->scale != NULL)
             w->scale = (const float *) (void *) (memory + at[SCALES]);
         if (w->groupwise.scale != NULL)
@@ -136,19 +156,74 @@ static int set_device_pointers(cudaStream_t stream, const model_weights *m, char
             w->groupwise.zero = (const uint8_t *) (memory + at[ZEROS]);
         if (is_prepacked)
             w->prepacked = memory + at[PREPACKED];
-        if (is_prepacked && status == 0)
+        if (is_prepacked && !m->staged[i] && status == 0)
             status = ft_cuda_prepack(stream, (int8_t *) memory + at[PREPACKED], w->data, w->rows,
                                      w->cols);
     }
     return status;
 }
 
-static int send_all(const model_weights *m, char *memory, ft_cuda_h2d_span *spans)
+/* The staged matrices one after the other at the same place, where each is prepacked from. */
+typedef struct staging {
+    const model_weights *m;
+    char *memory, *buffer; /* all weights; room for the largest staged matrix */
+    int *index;            /* [spans]: of the weights */
+    size_t bytes;          /* of the buffer */
+} staging;
+
+static int list_staged(ft_cuda_h2d_span *out, staging *s)
+{
+    const model_weights *m = s->m;
+    int n_spans = 0;
+    for (int k = 0; k < m->count; k++) {
+        int i = m->order[k];
+        if (!m->staged[i])
+            continue;
+        size_t bytes = ft_weight_bytes(&m->weight[i]);
+        s->index[n_spans] = i;
+        s->bytes = bytes > s->bytes ? bytes : s->bytes;
+        out[n_spans++] = (ft_cuda_h2d_span){ m->weight[i].data, 0, bytes };
+    }
+    return n_spans;
+}
+
+static int prepack_staged(const void *user, int span, cudaStream_t stream)
+{
+    const staging *s = user;
+    int i = s->index[span];
+    const ft_weight *w = &s->m->weight[i];
+    return ft_cuda_prepack(stream, (int8_t *) s->memory + s->m->offset[i * SECTIONS + PREPACKED],
+                           (const int8_t *) s->buffer, w->rows, w->cols);
+}
+
+static int send_staged(ft_cuda_h2d_copier *copier, const model_weights *m, char *memory,
+                       ft_cuda_h2d_span *spans)
+{
+    staging s = { .m = m, .memory = memory };
+    s.index = ft_calloc((size_t) m->count, sizeof *s.index);
+    if (s.index == NULL)
+        return (int) cudaErrorMemoryAllocation;
+    int n_spans = list_staged(spans, &s), status = 0;
+    if (n_spans > 0)
+        status = (int) cudaMalloc((void **) &s.buffer, s.bytes);
+    if (n_spans > 0 && status == 0)
+        status = ft_cuda_h2d_send_each(copier, s.buffer, spans, n_spans, prepack_staged, &s);
+    int waited = (int) cudaStreamSynchronize(ft_cuda_h2d_stream(copier));
+    (void) cudaFree(s.buffer);
+    free(s.index);
+    return status != 0 ? status : waited;
+}
+
+static int send_all(ft_device *device, const model_weights *m, char *memory,
+                    ft_cuda_h2d_span *spans)
 {
     ft_cuda_h2d_copier *copier;
-    int n_spans = list_spans(spans, m), status = ft_cuda_h2d_open(&copier);
+    int status = ft_cuda_h2d_finish(device->opening, &copier);
+    device->opening = NULL;
     if (status == 0)
-        status = ft_cuda_h2d_send(copier, memory, spans, n_spans);
+        status = send_staged(copier, m, memory, spans);
+    if (status == 0)
+        status = ft_cuda_h2d_send(copier, memory, spans, list_spans(spans, m));
     if (status == 0)
         status = set_device_pointers(ft_cuda_h2d_stream(copier), m, memory);
     int waited = ft_cuda_h2d_close(copier);
@@ -175,18 +250,22 @@ ft_status ft_cuda_upload(ft_device *device, const ft_plan *plan, ft_weight *weig
     model_weights m = { .device = device, .weight = weights, .count = count };
     m.order = ft_group_weight_order(plan, count);
     m.offset = ft_calloc((size_t) count * SECTIONS, sizeof *m.offset);
+    m.staged = ft_calloc((size_t) count, sizeof *m.staged);
     ft_cuda_h2d_span *spans = ft_calloc((size_t) count * SECTIONS, sizeof *spans);
     ft_status status = FT_OK;
     int code = (int) cudaSetDevice(device->props.index);
-    if (m.order == NULL || m.offset == NULL || spans == NULL)
+    if (m.order == NULL || m.offset == NULL || m.staged == NULL || spans == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory to upload %d weights", count);
-    else if (code == 0)
+    else
+        find_staged(&m, plan);
+    if (status == FT_OK && code == 0)
         status = alloc_weights(device, layout_weights(&m), &memory, err);
     if (status == FT_OK && code == 0)
-        code = send_all(&m, memory, spans);
+        code = send_all(device, &m, memory, spans);
     if (status == FT_OK && code != 0)
         status = ft_cuda_fail(err, &device->props, code, "weights");
     free(spans);
+    free(m.staged);
     free(m.offset);
     free(m.order);
     return status;

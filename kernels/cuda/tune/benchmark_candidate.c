@@ -28,7 +28,7 @@ ft_cuda_gemm_args ft_cuda_gemm_benchmark_args(const ft_cuda_gemm_benchmark *c,
         .n = problem->n,
         .k = problem->k,
         .x = set->x,
-        .w = set->w,
+        .w = problem->merged ? NULL : set->w,
         .prepacked = set->prepacked,
         .x_scale = 1.0f / 32.0f,
         .w_scale = c->scale,
@@ -61,7 +61,9 @@ static int launch(const ft_cuda_gemm_benchmark *c, const ft_cuda_candidate *p,
     if (p->cublaslt != NULL)
         return launch_cublaslt(c, p, set);
     ft_cuda_gemm_args gemm = ft_cuda_gemm_benchmark_args(c, set);
-    return ft_cuda_gemm_launch(p->kernel, c->props, c->stream, &gemm);
+    return p->variant.tile < 0
+               ? ft_cuda_gemm_launch(p->variant.kernel, c->props, c->stream, &gemm)
+               : ft_cuda_gemm_variant_launch(&p->variant, c->props, c->stream, &gemm);
 }
 
 bool ft_cuda_candidate_capture(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)

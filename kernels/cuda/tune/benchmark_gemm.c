@@ -161,7 +161,7 @@ static int init_candidates(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candida
     int count = 0;
     for (int kernel = 0; kernel < FT_CUDA_GEMM_KERNELS; kernel++) {
         candidate[count] =
-            (ft_cuda_candidate){ .kernel = (ft_cuda_gemm_kernel) kernel,
+            (ft_cuda_candidate){ .variant = { (ft_cuda_gemm_kernel) kernel, -1 },
                                  .name = ft_cuda_gemm_name((ft_cuda_gemm_kernel) kernel) };
         count += ft_cuda_candidate_capture(c, &candidate[count]);
     }
@@ -186,7 +186,7 @@ ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *probl
         for (int i = 0; i < n_candidates; i++) {
             out[i] = (ft_gemm_candidate){ .seconds = 1e-3 * (double) candidate[i].median,
                                           .chosen = candidate[i].cublaslt == NULL &&
-                                                    candidate[i].kernel == chosen };
+                                                    candidate[i].variant.kernel == chosen };
             snprintf(out[i].name, sizeof out[i].name, "%s", candidate[i].name);
         }
     }

@@ -6,6 +6,7 @@
 #ifndef FT_KERNELS_CUDA_TUNE_BENCHMARK_GEMM_H
 #define FT_KERNELS_CUDA_TUNE_BENCHMARK_GEMM_H
 
+#include "kernels/cuda/gemm/int8/gemm_variant.h"
 #include "kernels/cuda/host/device.h"
 
 #include <cublasLt.h>
@@ -47,7 +48,7 @@ typedef struct ft_cuda_cublaslt_config {
 
 typedef struct ft_cuda_candidate {
     const char *name;
-    ft_cuda_gemm_kernel kernel;              /* our kernel, unless `cublaslt` is set */
+    ft_cuda_gemm_variant variant;            /* our kernel, unless `cublaslt` is set */
     const ft_cuda_cublaslt_config *cublaslt; /* NULL: our kernel */
     cublasLtMatmulDesc_t gemm;
     cublasLtMatrixLayout_t w, x, y;

@@ -66,6 +66,7 @@ typedef struct ft_bench_gemm {
     int32_t group;         /* ... with this group size, ... */
     bool int8_activations; /* ... and int8 activations */
     ft_activation activation;
+    bool merged; /* of several matrices of the same x */
 } ft_bench_gemm;
 
 /*
@@ -81,7 +82,12 @@ FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gem
 
 /* ---- ft-bench ----------------------------------------------------------------------------- */
 
-typedef enum ft_bench_view { FT_BENCH_RUNS, FT_BENCH_OPS, FT_BENCH_GEMM } ft_bench_view;
+typedef enum ft_bench_view {
+    FT_BENCH_RUNS,
+    FT_BENCH_OPS,
+    FT_BENCH_GEMM,
+    FT_BENCH_TUNE
+} ft_bench_view;
 
 /*
  * The times of a model in all schemes, for ft-calibrate --times: the member "scheme_times" of the
@@ -129,6 +135,28 @@ typedef struct ft_bench_load_shape {
  */
 FT_MUST_USE ft_status ft_bench_load(ft_bench *bench, const ft_bench_load_shape *shape,
                                     ft_error *err);
+
+/* Requests that an engine gets all at once. */
+typedef struct ft_bench_throughput_shape {
+    size_t sequences;          /* that run at the same time, at most; 0: as many as fit */
+    size_t length, new_tokens; /* of the longest prompt and answer */
+    size_t requests;           /* 0: as many as run at the same time */
+    size_t cache_tokens;       /* of the KV cache; 0: what fits */
+    size_t chunk;              /* tokens of a pass; 0: a default */
+} ft_bench_throughput_shape;
+
+/*
+ * Time all of them, and compare a few answers with those alone; adds a row.  FT_EDEVICE: an answer
+ * is another one.
+ */
+FT_MUST_USE ft_status ft_bench_throughput(ft_bench *bench, const ft_bench_throughput_shape *shape,
+                                          ft_error *err);
+
+/*
+ * Find the fastest kernels for the GEMMs of the model and write them to the tuning file
+ * (ft_tuning_path()); adds rows.  FT_EUNSUPPORTED: there is nothing to choose.
+ */
+FT_MUST_USE ft_status ft_bench_tune(ft_bench *bench, const char *path, ft_error *err);
 
 /* Shape of a beam search. */
 typedef struct ft_bench_beam_search_shape {

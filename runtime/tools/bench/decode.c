@@ -139,9 +139,12 @@ static ft_status time_all(ft_bench_times *out, const step *s, int runs, ft_error
 static void add_row(ft_bench *bench, const step *s, size_t context, const ft_bench_times *times)
 {
     const ft_plan *plan = &s->session->plan;
-    double sequences = (double) s->session->limits.sequences, bytes = 0.0;
-    for (int i = 0; i < plan->nop; i++)
-        bytes += ft_op_cost_of(plan, &plan->op[i], &s->session->batch).bytes;
+    double sequences = (double) s->session->limits.sequences, bytes = 0.0, roofline_seconds = 0.0;
+    for (int i = 0; i < plan->nop; i++) {
+        ft_op_cost work = ft_op_cost_of(plan, &plan->op[i], &s->session->batch);
+        bytes += work.bytes;
+        roofline_seconds += ft_roofline_seconds(&work, &bench->roofline);
+    }
     ft_cell cells[] = {
         { .name = "model", .text = bench->name, .column = FT_COLUMN_CSV },
         { .name = "scheme", .text = bench->scheme, .column = FT_COLUMN_CSV },
@@ -157,6 +160,7 @@ static void add_row(ft_bench *bench, const step *s, size_t context, const ft_ben
           .head = "of_read",
           .number = bytes / times->median / bench->roofline.read,
           .digits = 3 },
+        { .name = "roofline_ms", .head = "roof_ms", .number = 1e3 * roofline_seconds, .digits = 4 },
     };
     ft_table_row(&bench->cases, cells, FT_COUNT(cells));
 }

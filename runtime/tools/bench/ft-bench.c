@@ -64,6 +64,17 @@ static ft_status set_load_defaults(const job *j, const ft_config *config, const 
     return FT_OK;
 }
 
+/* The engine decides how many sequences run at the same time, unless that is given. */
+static ft_status set_throughput_defaults(const job *j, const ft_config *config, const char *name,
+                                         ft_error *err)
+{
+    if (config->kind != FT_KIND_DECODER)
+        return ft_fail(err, FT_EARG, "--throughput: %s is not a decoder", name);
+    if (j->request->sequences.count == 0)
+        j->request->sequences = (ft_bench_list){ { 0 }, 1 };
+    return FT_OK;
+}
+
 /* Defaults that depend on the type of the model. */
 static ft_status set_defaults(const job *j, const ft_config *config, const char *name,
                               ft_error *err)
@@ -71,6 +82,8 @@ static ft_status set_defaults(const job *j, const ft_config *config, const char 
     ft_bench_request *r = j->request;
     if (r->rates.count > 0)
         return set_load_defaults(j, config, name, err);
+    if (r->throughput.count > 0)
+        return set_throughput_defaults(j, config, name, err);
     if (r->sequences.count == 0)
         r->sequences = (ft_bench_list){ { 1, 8, 32 }, 3 };
     bool is_encoder_decoder = ft_config_is_encoder_decoder(config);
@@ -102,6 +115,9 @@ static void extend_positions(ft_bench_request *r)
 {
     size_t length = list_max(&r->lengths), decoded = list_max(&r->decode) + 1;
     size_t longest = r->rates.count > 0 ? length + decoded : ft_max_size(length, decoded);
+    const ft_bench_lengths_list *t = &r->throughput;
+    for (size_t i = 0; i < t->count; i++)
+        longest = ft_max_size(longest, t->length[i] + t->new_tokens[i]);
     int32_t max = (int32_t) longest + r->config.position_offset;
     if (r->config.positions < max)
         r->config.positions = max;
@@ -162,6 +178,8 @@ static ft_status prepare(job *j, ft_error *err)
     ft_bench *bench = j->bench;
     const char *device = j->request->model.device;
     FT_TRY(open_model(j, err));
+    if (bench->view != FT_BENCH_TUNE)
+        ft_tool_warn(&ft_bench_tool, j->model->tuning_note);
     if (bench->verbose)
         FT_TRY(ft_model_write_plan(j->model, stderr, err));
     j->device = describe_device(device);
@@ -169,7 +187,7 @@ static ft_status prepare(job *j, ft_error *err)
     bench->name = j->request->shape != NULL ? j->request->shape : j->request->input;
     bench->scheme = scheme_of(j);
     bench->device = j->device.name;
-    if (bench->roofline.read > 0.0) /* they were given */
+    if (bench->roofline.read > 0.0 || bench->view == FT_BENCH_TUNE) /* they were given */
         return FT_OK;
     return ft_roofline_measure(&bench->roofline, &j->model->plan, device, bench->threads, err);
 }
@@ -194,12 +212,32 @@ static ft_status run_load(const job *j, size_t index, ft_error *err)
     return ft_bench_load(j->bench, &load, err);
 }
 
+static ft_status run_throughput(const job *j, size_t index, ft_error *err)
+{
+    const ft_bench_request *r = j->request;
+    const ft_bench_lengths_list *t = &r->throughput;
+    size_t at = index % t->count;
+    index /= t->count;
+    return ft_bench_throughput(j->bench,
+                               &(ft_bench_throughput_shape){
+                                   .sequences = next_value(&r->sequences, &index),
+                                   .length = t->length[at],
+                                   .new_tokens = t->new_tokens[at],
+                                   .requests = r->requests,
+                                   .cache_tokens = r->cache_tokens,
+                                   .chunk = r->chunk,
+                               },
+                               err);
+}
+
 /* Run case number `index` of the Cartesian product of the lists. */
 static ft_status run_case(const job *j, size_t index, ft_error *err)
 {
     const ft_bench_request *r = j->request;
     if (r->rates.count > 0)
         return run_load(j, index, err);
+    if (r->throughput.count > 0)
+        return run_throughput(j, index, err);
     size_t sequences = next_value(&r->sequences, &index);
     if (ft_config_is_encoder_decoder(&j->model->config)) {
         ft_bench_beam_search_shape texts = { .sources = sequences };
@@ -219,6 +257,8 @@ static size_t count_cases(const job *j)
     size_t count = r->sequences.count;
     if (r->rates.count > 0)
         return count * r->rates.count * r->lengths.count * r->decode.count;
+    if (r->throughput.count > 0)
+        return count * r->throughput.count;
     if (ft_config_is_encoder_decoder(&j->model->config))
         return count * r->lengths.count * r->beams.count * r->decode.count;
     return count * (r->decode.count > 0 ? r->decode.count : r->lengths.count);
@@ -315,6 +355,11 @@ static void print_heading(const job *j)
            (double) ft_model_get_info(j->model).weight_bytes / 1e6, b->device, j->device.detail);
     if (on_cpu(j))
         printf("; %d thread%s", b->threads, b->threads > 1 ? "s" : "");
+    if (b->view == FT_BENCH_TUNE) {
+        printf("\n\n");
+        fflush(stdout);
+        return;
+    }
     printf("\nroofline: ");
     if (b->roofline.int8_ops > 0.0)
         printf("%.3f TOPS in int8 GEMMs, ", 1e-12 * b->roofline.int8_ops);
@@ -340,8 +385,10 @@ static json_t *json_of_roofline(const ft_roofline *c)
         ft_json_set(&object, "int8_tops", json_real(1e-12 * c->int8_ops));
     if (c->float_flops > 0.0)
         ft_json_set(&object, "float_tflops", json_real(1e-12 * c->float_flops));
-    ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
-    ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
+    if (c->copy > 0.0)
+        ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
+    if (c->read > 0.0)
+        ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
     return object;
 }
 
@@ -385,7 +432,8 @@ static ft_status run(job *j, ft_error *err)
     if (j->request->format == FT_TABLE_TEXT)
         print_heading(j);
     want_scheme_times(j);
-    FT_TRY(run_cases(j, err));
+    FT_TRY(j->bench->view == FT_BENCH_TUNE ? ft_bench_tune(j->bench, j->request->model.tuning, err)
+                                           : run_cases(j, err));
     if (j->bench->times.is_wanted)
         FT_TRY(time_other_schemes(j, err));
     return j->request->format == FT_TABLE_JSON ? print_json(j, err) : FT_OK;

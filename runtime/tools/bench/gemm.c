@@ -16,7 +16,7 @@ static bool same_gemm(const ft_bench_gemm *a, const ft_bench_gemm *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->x == b->x && a->w == b->w &&
            a->y == b->y && a->group == b->group && a->int8_activations == b->int8_activations &&
-           a->activation == b->activation;
+           a->activation == b->activation && a->merged == b->merged;
 }
 
 /*
@@ -38,6 +38,7 @@ static bool next_gemm(const ft_session *session, bool merges_qkv, int *at, ft_be
         if (plan->op[*at].in[0] != op->in[0] || !same_gemm(&one, &other))
             break;
         out->n += one.n;
+        out->merged = true;
     }
     return true;
 }
@@ -91,7 +92,7 @@ static ft_status time_candidates(const ft_bench *bench, const ft_bench_gemm *p,
     const ft_backend *backend = bench->model->backend;
     if (backend->benchmark_gemm == NULL || p->x != FT_I8)
         return time_int8_and_float(bench, *p, out, count, err);
-    ft_gemm_problem match = { p->m, p->n, p->k, p->y, p->activation };
+    ft_gemm_problem match = { p->m, p->n, p->k, p->y, p->activation, .merged = p->merged };
     return backend->benchmark_gemm(bench->model->device, &match, out, count, err);
 }
 

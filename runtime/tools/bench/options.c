@@ -24,9 +24,14 @@ enum {
     TOP_P,
     RATE,
     DURATION,
+    THROUGHPUT,
+    REQUESTS,
+    CACHE_TOKENS,
+    CHUNK,
     ROOFLINE,
     OPS,
     GEMM,
+    TUNE,
     CSV
 };
 
@@ -53,7 +58,16 @@ static const ft_option options[] = {
       "decoders: requests of --length and --decode tokens\n"
       "that arrive R times a second, at most --batch at\na time; default 64" },
     { DURATION, "duration", "S", "seconds of arrivals; default 30" },
+    { THROUGHPUT, "throughput", "IN/OUT,...",
+      "decoders: output tokens per second for requests of IN\n"
+      "prompt tokens and OUT new ones, as many at a time as\n"
+      "fit into the KV cache, or at most --batch" },
+    { REQUESTS, "requests", "N", "of --throughput; default as many as run at a time" },
+    { CACHE_TOKENS, "cache-tokens", "N",
+      "of the KV cache of --throughput; default what fits into\nthe memory of the device" },
+    { CHUNK, "chunk", "N", "tokens of a pass of --throughput; default 8192, CPU 512" },
     FT_KV_OPTION,
+    FT_TUNING_OPTION,
     { ROOFLINE, "roofline", "T,F,C,R",
       "rates of the device from an earlier --json: int8\n"
       "TOPS, float TFLOPS, GB/s copied and read; default:\nmeasured" },
@@ -62,6 +76,8 @@ static const ft_option options[] = {
       "also time every operation of the plan; with --json, a\n"
       "float artifact in all schemes, for ft-calibrate --times" },
     { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
+    { TUNE, "tune", NULL,
+      "find the fastest kernels for the int8 GEMMs on this GPU\nand write them to --tuning" },
     FT_JSON_OPTION,
     { CSV, "csv", NULL, "print CSV" },
     FT_THREADS_OPTION,
@@ -95,6 +111,30 @@ static ft_bench_rates parse_rates(int option, const char *text)
     out.count = ft_tool_positive_list(&ft_bench_tool, option, text, MAX_RATE, out.item,
                                       FT_BENCH_MAX_VALUES);
     return out;
+}
+
+/* "128/2048,1000/1000" */
+static ft_bench_lengths_list parse_lengths(const char *text)
+{
+    ft_bench_lengths_list out = { .count = 0 };
+    for (const char *at = text; out.count < FT_BENCH_MAX_VALUES; at++) {
+        unsigned length, new_tokens;
+        int end = 0;
+        if (sscanf(at, "%7u/%7u%n", &length, &new_tokens, &end) != 2 || length < 1 ||
+            length > MAX_VALUE || new_tokens < 1 || new_tokens > MAX_VALUE)
+            break;
+        out.length[out.count] = length;
+        out.new_tokens[out.count++] = new_tokens;
+        at += end;
+        if (*at == '\0')
+            return out;
+        if (*at != ',')
+            break;
+    }
+    ft_tool_usage_error(&ft_bench_tool,
+                        "--throughput: \"%s\" is not a list of up to %d IN/OUT, numbers of tokens "
+                        "from 1 to %d",
+                        text, FT_BENCH_MAX_VALUES, MAX_VALUE);
 }
 
 /* Four rates, each above 0, in the units that people read them in. */
@@ -144,7 +184,7 @@ static void set_scheme(ft_bench_request *r, const char *name)
 static void set_view(ft_bench *bench, ft_bench_view view)
 {
     if (bench->view != FT_BENCH_RUNS && bench->view != view)
-        ft_tool_usage_error(&ft_bench_tool, "--ops and --gemm exclude each other");
+        ft_tool_usage_error(&ft_bench_tool, "--ops, --gemm and --tune exclude each other");
     bench->view = view;
 }
 
@@ -197,6 +237,18 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
     case DURATION:
         r->duration = ft_tool_positive(&ft_bench_tool, option, value, MAX_SECONDS);
         break;
+    case THROUGHPUT:
+        r->throughput = parse_lengths(value);
+        break;
+    case REQUESTS:
+        r->requests = (size_t) ft_tool_int_range(&ft_bench_tool, option, value, 1, MAX_VALUE);
+        break;
+    case CACHE_TOKENS:
+        r->cache_tokens = (size_t) ft_tool_int_range(&ft_bench_tool, option, value, 1, INT32_MAX);
+        break;
+    case CHUNK:
+        r->chunk = (size_t) ft_tool_int_range(&ft_bench_tool, option, value, 1, MAX_VALUE);
+        break;
     case ROOFLINE:
         bench->roofline = rates(value);
         break;
@@ -208,6 +260,9 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
         break;
     case GEMM:
         set_view(bench, FT_BENCH_GEMM);
+        break;
+    case TUNE:
+        set_view(bench, FT_BENCH_TUNE);
         break;
     case FT_OPTION_JSON:
         set_format(r, FT_TABLE_JSON);
@@ -229,6 +284,22 @@ static void set_option(ft_bench_request *r, ft_bench *bench, int option, const c
     }
 }
 
+static void check_engine_options(const ft_bench_request *r, const ft_bench *bench)
+{
+    bool has_throughput = r->throughput.count > 0;
+    if (r->duration > 0.0 && r->rates.count == 0)
+        ft_tool_usage_error(&ft_bench_tool, "--duration requires --request-rate");
+    if (r->rates.count > 0 && bench->view != FT_BENCH_RUNS)
+        ft_tool_usage_error(&ft_bench_tool, "--request-rate excludes --ops, --gemm and --tune");
+    if (has_throughput && (r->rates.count > 0 || r->lengths.count > 0 || r->decode.count > 0 ||
+                           bench->view != FT_BENCH_RUNS))
+        ft_tool_usage_error(&ft_bench_tool, "--throughput excludes --length, --decode, "
+                                            "--request-rate, --ops, --gemm and --tune");
+    if (!has_throughput && (r->requests > 0 || r->cache_tokens > 0 || r->chunk > 0))
+        ft_tool_usage_error(&ft_bench_tool,
+                            "--requests, --cache-tokens and --chunk require --throughput");
+}
+
 void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
 {
     const char *value;
@@ -247,9 +318,6 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
         ft_tool_usage_error(&ft_bench_tool,
                             "--group requires --shape and a group-wise --scheme, or -i FILE with "
                             "--ops and --json");
-    if (r->duration > 0.0 && r->rates.count == 0)
-        ft_tool_usage_error(&ft_bench_tool, "--duration requires --request-rate");
-    if (r->rates.count > 0 && bench->view != FT_BENCH_RUNS)
-        ft_tool_usage_error(&ft_bench_tool, "--request-rate excludes --ops and --gemm");
+    check_engine_options(r, bench);
     ft_tool_check_verbosity(&ft_bench_tool, r->quiet, bench->verbose);
 }

@@ -23,6 +23,12 @@ typedef struct ft_bench_rates {
     size_t count;
 } ft_bench_rates;
 
+/* Tokens of prompts and of answers. */
+typedef struct ft_bench_lengths_list {
+    size_t length[FT_BENCH_MAX_VALUES], new_tokens[FT_BENCH_MAX_VALUES];
+    size_t count;
+} ft_bench_lengths_list;
+
 typedef struct ft_bench_request {
     const char *input, *shape; /* input or shape */
     ft_config config;          /* of the shape */
@@ -33,6 +39,8 @@ typedef struct ft_bench_request {
     ft_bench_list sequences, lengths, decode, beams;
     ft_bench_rates rates; /* of requests; count 0: no load */
     double duration;      /* of a load, in seconds */
+    ft_bench_lengths_list throughput;     /* count 0: not given */
+    size_t requests, cache_tokens, chunk; /* of its engine; 0: not given */
     ft_table_format format;
 } ft_bench_request;
 

@@ -34,6 +34,7 @@ static const ft_option options[] = {
     { CTX, "ctx", "N", "split rows into texts of N tokens" },
     { CHUNK, "chunk", "N", "tokens per forward pass; default 512" },
     FT_KV_OPTION,
+    FT_TUNING_OPTION,
     { GENERATE, "generate", NULL,
       "generate a text from the first of each pair, and\n"
       "compare it with the second: exact match, BLEU, chrF" },
@@ -311,6 +312,8 @@ static ft_status run(const ft_eval *e, ft_error *err)
     ft_status status = ft_model_open(&model, e->input, &e->model, err);
     if (status == FT_OK && e->against != NULL)
         status = ft_model_open(&other, e->against, &baseline_options, err);
+    if (status == FT_OK)
+        ft_tool_warn(&tool, model->tuning_note);
     double before = ft_monotonic_seconds();
     if (status == FT_OK)
         status = score_model(&result, e, model, other, err);

@@ -105,6 +105,7 @@ static int open_and_run(const ft_run *run)
     if (status == FT_OK)
         status = open_model(&model, run, &err);
     if (status == FT_OK) {
+        ft_tool_warn(&ft_run_tool, model->tuning_note);
         status = check_use(run, model, &err);
         misused = status != FT_OK;
     }

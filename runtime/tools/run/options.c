@@ -130,6 +130,7 @@ static const ft_option options[] = {
     { CHUNK, "chunk", "N", "prompt tokens per forward pass; default 512" },
     { BATCH, "batch", "N", "concurrent sequences; default 64" },
     FT_KV_OPTION,
+    FT_TUNING_OPTION,
 
     /* Translation. */
     { SOURCE_LANGUAGE, "source-lang", "NAME", "the language of the texts" },

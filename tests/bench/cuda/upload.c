@@ -83,6 +83,19 @@ static double open_on(const subject *s, const char *device)
     return ms;
 }
 
+/* Device memory that an open model takes, in bytes. */
+static size_t device_memory(const char *path)
+{
+    ft_model *model;
+    ft_error err;
+    size_t before, after, total;
+    must_cuda(cudaMemGetInfo(&before, &total));
+    must(ft_model_open(&model, path, &(ft_model_options){ .device = "cuda" }, &err), &err);
+    must_cuda(cudaMemGetInfo(&after, &total));
+    ft_model_close(model);
+    return before - after;
+}
+
 static double open_there(const subject *s)
 {
     return open_on(s, "cuda");
@@ -97,7 +110,7 @@ static double memory(const subject *s)
 {
     void *device, *pinned;
     double start = now_ms();
-    must_cuda(cudaMalloc(&device, 2 * s->bytes));
+    must_cuda(cudaMalloc(&device, s->bytes));
     must_cuda(cudaHostAlloc(&pinned, PINNED, cudaHostAllocDefault));
     double ms = now_ms() - start;
     must_cuda(cudaFreeHost(pinned));
@@ -178,7 +191,8 @@ int main(int argc, char **argv)
     for (int run = 0; run < runs; run++)
         for (size_t i = 0; i < FT_COUNT(stages); i++)
             stages[i].ms[run] = stages[i].run(&s);
-    printf("%.1f MB of weights\n", (double) s.bytes * 1e-6);
+    printf("%.1f MB of weights, %.1f MB of device memory\n", (double) s.bytes * 1e-6,
+           (double) device_memory(s.path) * 1e-6);
     for (size_t i = 0; i < FT_COUNT(stages); i++) {
         double median = quantile(stages[i].ms, (size_t) runs, 50);
         of_copy = i == 0 ? median : of_copy;

@@ -362,6 +362,17 @@ extern "C" int ft_cuda_gemm_mma_tile_count(void)
     return FT_MMA_LARGE_M_TILES + FT_MMA_SMALL_M_TILES;
 }
 
+extern "C" void ft_cuda_gemm_mma_tile_size(int index, int *tokens, int *columns)
+{
+    *tokens = tile_at(index)->tokens;
+    *columns = tile_at(index)->columns;
+}
+
+extern "C" bool ft_cuda_gemm_mma_tile_fits(int index, const ft_cuda_device_props *props)
+{
+    return blocks_per_sm_on(tile_at(index), props) > 0;
+}
+
 extern "C" int ft_cuda_gemm_mma_launch_tile(int index, const ft_cuda_device_props *props,
                                             void *stream, const ft_cuda_gemm_args *p)
 {

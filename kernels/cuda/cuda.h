@@ -194,6 +194,7 @@ typedef struct ft_cuda_attention_args {
     size_t n_query_tiles;
     int heads, head_size;
     ft_dtype dtype; /* of q, k, v: FT_I8, FT_F32, FT_F16, FT_BF16 */
+    size_t tokens;  /* rows of q, k, v and y */
     const void *q, *k, *v;
     void *y;           /* of the same dtype; also FT_F32 when dtype is FT_I8 and y_inverse is 0 */
     float score_scale; /* multiplies the scores; includes the scales of q and k */

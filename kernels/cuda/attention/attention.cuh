@@ -13,7 +13,10 @@
 
 #include <stdint.h>
 
-/* The kernels, by the dtype in their name. They support heads of up to 256 elements. */
+/*
+ * The kernels, by the dtype in their name. They support heads of up to 256 elements; those that
+ * return cudaErrorNotSupported leave other heads and devices to the others.
+ */
 int ft_cuda_attention_i8(const ft_cuda_device_props *props, void *stream,
                          const ft_cuda_attention_args *a);
 int ft_cuda_attention_i8_wgmma(const ft_cuda_device_props *props, void *stream,

@@ -240,6 +240,7 @@ template <class SHAPE> struct attention_consumer {
             issue_context(context, quantized, previous);
             ft_wgmma_wait<1>();
             compute_codes(c, length - key, step);
+            ft_wgmma_fence_acc(c); /* otherwise the compiler computes them after the wait */
             ft_wgmma_wait<0>();
             release(previous);
             pack_codes(quantized, c, total);

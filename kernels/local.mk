@@ -206,8 +206,11 @@ cuda_sources = \
 	kernels/cuda/attention/wgmma/work_list.cuh \
 	kernels/cuda/attention/encoder/attention_i8.cu \
 	kernels/cuda/attention/encoder/attention_i8.cuh \
+	kernels/cuda/attention/encoder/attention_i8_consumer.cuh \
 	kernels/cuda/attention/encoder/attention_i8_pipeline.cuh \
+	kernels/cuda/attention/encoder/attention_i8_producer.cuh \
 	kernels/cuda/attention/encoder/attention_i8_wgmma.cu \
+	kernels/cuda/attention/encoder/attention_i8_work.cuh \
 	kernels/cuda/host/backend.c \
 	kernels/cuda/gemm/groupwise/groupwise.cu \
 	kernels/cuda/gemm/groupwise/groupwise.cuh \

@@ -14,13 +14,14 @@
  * must be known in advance.
  *
  * The exponential is only as accurate as its quantization needs, and has no integer part to split
- * off: with u = 1 - (M - s) * step, clamped to at least 0, and step = score_scale * log2(e) / 8,
+ * off: with u = 1 - (M - s) * step, clamped to at least 0, and step = score_scale * 0.1057,
  *
- *     127 * 2^(8 u - 8) = ((C(u))^2)^2,    C a cubic, highest power first,
+ *     q0 = u,  q1 = q0^2 + c0,  q2 = q1^2 + c1,  q3 = q2^2 + c2,  127 e^(s - M) = 4 q3^2
  *
- * minimax absolute error 0.046 quantization steps over 0 <= u <= 1.  C is increasing, so that
- * quantized probabilities have the order of their scores.  At u = 0 the result is about 127 / 256,
- * which rounds to 0, as do all smaller values.
+ * with an absolute error of at most 0.040 quantization steps.  Each square with its constant is one
+ * fused multiply-add, and the last one rounds: q3^2 + 1.5 * 2^21 is a multiple of 1/4, whose lowest
+ * byte is p.  The chain is increasing, so that quantized probabilities have the order of their
+ * scores.  At u = 0 it is 0.041, which rounds to 0, as do all smaller values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,10 +30,15 @@
 
 #include "kernels/activation.h"
 
-#define FT_SOFTMAX_POLYNOMIAL                                                                      \
+/* The decrement of u per unit of the exponent, and c0, c1, c2. */
+#define FT_SOFTMAX_SLOPE 0x1.b10e08p-4f
+#define FT_SOFTMAX_CHAIN                                                                           \
     {                                                                                              \
-        0x1.d95b84p-1f, 0x1.f799dap-3f, 0x1.5de4c6p+0f, 0x1.a395f6p-1f                             \
+        0x1.509f04p-2f, 0x1.76f29cp-1f, -0x1.35f7f4p-1f                                            \
     }
+
+/* Floats from here to twice as much are multiples of 1/4; their lowest bits count the quarters. */
+#define FT_SOFTMAX_ROUND 0x1.8p21f
 
 /* The factor of integer scores: a product of the scales of query and key, then that of the softmax.
  */
@@ -48,7 +54,7 @@ FT_HOST_DEVICE float ft_score_scale(float query_scale, float key_scale, float so
  */
 FT_HOST_DEVICE float ft_softmax_step(float score_scale)
 {
-    float end = fmaf(score_scale * (FT_LOG2_E / 8), 0x1p24f, 1.0f);
+    float end = fmaf(score_scale * FT_SOFTMAX_SLOPE, 0x1p24f, 1.0f);
     end = end < 0x1.fffffep23f ? end : 0x1.fffffep23f; /* distinct scores differ by at least 1 */
     return (end - 1.0f) * 0x1p-24f;
 }
@@ -57,13 +63,12 @@ FT_HOST_DEVICE float ft_softmax_step(float score_scale)
  * is ft_softmax_step(). */
 FT_HOST_DEVICE float ft_softmax_code(float below, float step)
 {
-    const float c[] = FT_SOFTMAX_POLYNOMIAL;
-    float u = fmaf(-below, step, 1.0f), q = c[0];
-    u = u > 0.0f ? u : 0.0f;
-    for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
-        q = fmaf(q, u, c[i]);
-    q = q * q;
-    return rintf(q * q);
+    const float c[] = FT_SOFTMAX_CHAIN;
+    float q = fmaf(-below, step, 1.0f);
+    q = q > 0.0f ? q : 0.0f;
+    for (unsigned i = 0; i < sizeof c / sizeof c[0]; i++)
+        q = fmaf(q, q, c[i]);
+    return 4.0f * (fmaf(q, q, FT_SOFTMAX_ROUND) - FT_SOFTMAX_ROUND);
 }
 
 /* The factor of sums of p_j * v_j; `total` is P. */

@@ -165,7 +165,7 @@ static float row_softmax_quantize(float *x, float step, size_t n)
     float max_v = row_max(x, n), q_sum = 0.0f;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        vf_store(x + i, vf_rint(vf_softmax_q(vf_set(max_v) - vf_load(x + i), step)));
+        vf_store(x + i, vf_softmax_code(vf_set(max_v) - vf_load(x + i), step));
     for (; i < n; i++)
         x[i] = ft_softmax_code(max_v - x[i], step);
     for (i = 0; i < n; i++)

@@ -30,14 +30,16 @@ FT_INLINE vf vf_exp(vf x)
     return vf_ldexp(vf_polynomial(c, sizeof c / sizeof c[0], r), n);
 }
 
-/* ft_softmax_code() before rounding. */
-FT_INLINE vf vf_softmax_q(vf delta, float step)
+/* ft_softmax_code(); the last step is exact, as the subtraction and the product there. */
+FT_INLINE vf vf_softmax_code(vf below, float step)
 {
-    static const float c[] = FT_SOFTMAX_POLYNOMIAL;
-    vf u = vf_max(vf_fma(delta, vf_set(-step), vf_set(1.0f)), vf_set(0.0f));
-    vf q = vf_polynomial(c, sizeof c / sizeof c[0], u);
-    q = q * q;
-    return q * q;
+    static const float c[] = FT_SOFTMAX_CHAIN;
+    vf q = vf_max(vf_fma(below, vf_set(-step), vf_set(1.0f)), vf_set(0.0f));
+    FT_UNROLL
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++)
+        q = vf_fma(q, q, vf_set(c[i]));
+    q = vf_fma(q, q, vf_set(FT_SOFTMAX_ROUND));
+    return vf_fma(q, vf_set(4.0f), vf_set(-4.0f * FT_SOFTMAX_ROUND));
 }
 
 FT_INLINE vf vf_gelu(vf v)

@@ -31,13 +31,14 @@ static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_tensor_map_encoder(void)
 }
 
 /*
- * Tensor map of bytes for boxes with rows of 128 bytes; size and box from the innermost dimension.
- * `promotion` is the granularity of L2 fetches.
+ * Tensor map of bytes for boxes with rows of 128 bytes, or as many as `swizzle` names; size and box
+ * from the innermost dimension. `promotion` is the granularity of L2 fetches.
  */
 static inline int
 ft_tma_map_u8(CUtensorMap *map, const void *data, cuuint32_t dimensions, const cuuint64_t *size,
               const cuuint64_t *strides, const cuuint32_t *box,
-              CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+              CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+              CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B)
 {
     static const PFN_cuTensorMapEncodeTiled_v12000 encode = ft_find_tensor_map_encoder();
     const cuuint32_t element_strides[5] = { 1, 1, 1, 1, 1 };
@@ -46,7 +47,7 @@ ft_tma_map_u8(CUtensorMap *map, const void *data, cuuint32_t dimensions, const c
     CUresult status =
         encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions, (void *) (uintptr_t) data, size,
                strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               CU_TENSOR_MAP_SWIZZLE_128B, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               swizzle, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return status == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
 }
 

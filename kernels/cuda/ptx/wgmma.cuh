@@ -56,6 +56,7 @@ template <int n> __device__ __forceinline__ void ft_wgmma_fence_acc(int32_t (&c)
 #define FT_C8(m, c, i)                                                                             \
     m((c)[i]), m((c)[i + 1]), m((c)[i + 2]), m((c)[i + 3]), m((c)[i + 4]), m((c)[i + 5]),          \
         m((c)[i + 6]), m((c)[i + 7])
+#define FT_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
 #define FT_C32_AT(m, c, i)                                                                         \
     FT_C8(m, c, i), FT_C8(m, c, i + 8), FT_C8(m, c, i + 16), FT_C8(m, c, i + 24)
 #define FT_C32(m, c) FT_C32_AT(m, c, 0)
@@ -116,7 +117,10 @@ __device__ __forceinline__ void ft_wgmma_i8_register_a(int32_t (&c)[N / 2], cons
                      : OPERANDS("+r", c)                                                           \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }
+FT_WGMMA_I8_REGISTER_A(32, FT_REGS_8 ", %8, %9, %10, %11, %12, %13, %14, %15", FT_C16,
+                       "%16, %17, %18, %19", "%20")
 FT_WGMMA_I8_REGISTER_A(64, FT_REGS_0, FT_C32, "%32, %33, %34, %35", "%36")
+FT_WGMMA_I8_REGISTER_A(128, FT_REGS_0 ", " FT_REGS_1, FT_C64, "%64, %65, %66, %67", "%68")
 #undef FT_WGMMA_I8_REGISTER_A
 
 #endif

@@ -115,7 +115,6 @@ __device__ __forceinline__ void ft_wgmma_f16_register_a(float (&c)[N / 2], const
     }
 /* Operand lists used only here. */
 #define FT_C4(m, c) m((c)[0]), m((c)[1]), m((c)[2]), m((c)[3])
-#define FT_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
 #define FT_C24(m, c) FT_C16(m, c), FT_C8(m, c, 16)
 #define FT_C52(m, c) FT_C48(m, c), m((c)[48]), m((c)[49]), m((c)[50]), m((c)[51])
 #define FT_C128(m, c) FT_C64(m, c), FT_C32_AT(m, c, 64), FT_C32_AT(m, c, 96)
@@ -170,7 +169,6 @@ FT_WGMMA_F16_ALL(true, "bf16")
 #undef FT_C128
 #undef FT_C52
 #undef FT_C24
-#undef FT_C16
 #undef FT_C4
 
 #endif

@@ -49,12 +49,13 @@ typedef struct problem {
     ft_dtype dtype;
 } problem;
 
+/* As in a forward pass, there is room for one more tile per sequence: ft_cuda_max_query_tiles(). */
 static ft_cuda_query_tile *blocks_of(const problem *p, size_t *count)
 {
     size_t each = (p->length + FT_CUDA_QUERY_TILE - 1) / FT_CUDA_QUERY_TILE;
-    ft_cuda_query_tile *host = malloc(p->sequences * each * sizeof *host);
-    *count = p->sequences * each;
-    for (size_t i = 0; i < *count; i++)
+    *count = p->sequences * p->length / FT_CUDA_QUERY_TILE + p->sequences;
+    ft_cuda_query_tile *host = calloc(*count, sizeof *host);
+    for (size_t i = 0; i < p->sequences * each; i++)
         host[i] = (ft_cuda_query_tile){ (int32_t) (i / each * p->length), (int32_t) p->length,
                                         (int32_t) (i % each * FT_CUDA_QUERY_TILE), 0 };
     ft_cuda_query_tile *device = device_copy(host, *count * sizeof *host);
@@ -97,6 +98,7 @@ static void report(const ft_cuda_device_props *props, const problem *p)
             memory[i][j] = random_bytes(bytes, p->dtype);
         sets[i] = (ft_cuda_attention_args){ .blocks = blocks,
                                             .n_query_tiles = n_query_tiles,
+                                            .tokens = p->sequences * p->length,
                                             .heads = p->heads,
                                             .head_size = p->head_size,
                                             .dtype = p->dtype,

@@ -141,7 +141,7 @@ typedef struct way {
 static const way ways[] = {
     { "small-batch", false, 1 << 20 },
     { "large-batch", false, 0 },
-    { "small-batch wgmma", true, 1 << 20 },
+    { "wgmma", true, 1 },
 };
 
 static void each_kernel(const batch *b, int8_t *const code[3], const scales *s, bool to_quantized,

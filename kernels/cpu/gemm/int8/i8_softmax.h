@@ -44,7 +44,7 @@ FT_INLINE float quantize_row(int8_t *probs, const int32_t *scores, size_t count,
         FT_UNROLL
         for (int v = 0; v < 4; v++) {
             vf delta = vf_set(max) - vf_load_i32(scores + i + (size_t) v * LANES);
-            q[v] = vf_rint(vf_softmax_q(delta, step));
+            q[v] = vf_softmax_code(delta, step);
             sum[v] = sum[v] + q[v];
         }
         vf_store_i8(probs + i, q);

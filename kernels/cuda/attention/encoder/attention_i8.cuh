@@ -128,18 +128,24 @@ static __device__ __forceinline__ void reduce_max(int32_t row_max[2])
 #define MAX_BIAS 0x4b800000u
 
 /*
- * 1 - 2^24 step is exact, so u is rounded once, as in ft_softmax_code(). NaN and negative values
- * become 0.
+ * ft_softmax_code() in the lowest byte of the result. 1 - 2^24 step is exact, so u is rounded once,
+ * as there. NaN and negative values become 0.
  */
-static __device__ __forceinline__ float softmax_weight(int32_t compute_qk, float step, float start)
+static __device__ __forceinline__ uint32_t softmax_code(int32_t score, float step, float start)
 {
-    const float c[] = FT_SOFTMAX_POLYNOMIAL;
-    float u = __saturatef(fmaf(__int_as_float(compute_qk), step, start)), q = c[0];
+    const float c[] = FT_SOFTMAX_CHAIN;
+    float q = __saturatef(fmaf(__int_as_float(score), step, start));
 #pragma unroll
-    for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
-        q = fmaf(q, u, c[i]);
-    q = q * q;
-    return q * q;
+    for (unsigned i = 0; i < sizeof c / sizeof c[0]; i++)
+        q = fmaf(q, q, c[i]);
+    return __float_as_uint(fmaf(q, q, FT_SOFTMAX_ROUND));
+}
+
+/* Packs the lowest bytes of four words, the first in the lowest byte. */
+static __device__ __forceinline__ uint32_t pack_low_bytes(uint32_t a, uint32_t b, uint32_t c,
+                                                          uint32_t d)
+{
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
 /* Rounds four floats half to even and packs them as int8, the first in the lowest byte. */
@@ -167,8 +173,8 @@ static __device__ __forceinline__ void quantize_weights(uint32_t quantized[4], c
     for (int i = 0; i < 4; i++) {
         const int32_t *a = &c->acc[i / 2 * 2][i % 2 * 2], *b = &c->acc[i / 2 * 2 + 1][i % 2 * 2];
         quantized[i] =
-            pack_i8x4(softmax_weight(a[0], step, start), softmax_weight(a[1], step, start),
-                      softmax_weight(b[0], step, start), softmax_weight(b[1], step, start));
+            pack_low_bytes(softmax_code(a[0], step, start), softmax_code(a[1], step, start),
+                           softmax_code(b[0], step, start), softmax_code(b[1], step, start));
     }
 }
 
@@ -291,7 +297,7 @@ static __device__ __forceinline__ void store(const ft_cuda_attention_args &a,
     bool quantized = a.y_inv_scale > 0.0f;
     int element = quantized ? 1 : 4, bytes = a.head_size * element;
     int stride = quantized ? width + 16 : 4 * width; /* avoids bank conflicts of int8 rows g */
-    uint8_t *rows = smem + first * 4 * width;
+    uint8_t *rows = smem + first * stride;
 #pragma unroll
     for (int b = 0; b < m_tiles; b++)
         if (quantized)

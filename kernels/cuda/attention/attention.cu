@@ -55,7 +55,6 @@ static ft_cuda_attention_args attention_params(const ft_cuda_args *args)
     ft_cuda_attention_args a = {};
     a.blocks = args->batch->blocks;
     a.n_query_tiles = args->batch->n_query_tiles;
-    a.tokens = q->rows;
     a.heads = args->op->attr.heads;
     a.head_size = (int) (q->cols / (size_t) a.heads);
     a.dtype = q->dtype;

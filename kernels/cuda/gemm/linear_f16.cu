@@ -1,6 +1,6 @@
 /*
- * linear_f16.cu - y = act(x . w^T + b) through the GEMMs of gemm/f16: batch-invariant ones, and those
- * for wgmma, alone or as fusion groups.
+ * linear_f16.cu - y = act(x . w^T + b) through the GEMMs of gemm/f16: batch-invariant ones, and
+ * those for wgmma, alone or as fusion groups.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

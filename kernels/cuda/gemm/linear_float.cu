@@ -1,9 +1,9 @@
 /*
  * linear_float.cu - y = act(x . w^T + b) in float: cuBLAS, then bias and activation in place.
  *
- * Few rows go to linear_gemv.cu, batch-invariant plans and devices with wgmma to linear_f16.cu.  Accumulation is in float for
- * all dtypes, and F32 is not rounded to TF32.  F16 and BF16 weights of an F32 plan are converted
- * chunk by chunk, so that scratch does not grow with the model.
+ * Few rows go to linear_gemv.cu, batch-invariant plans and devices with wgmma to linear_f16.cu.
+ * Accumulation is in float for all dtypes, and F32 is not rounded to TF32.  F16 and BF16 weights of
+ * an F32 plan are converted chunk by chunk, so that scratch does not grow with the model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -46,8 +46,8 @@ ft_tma_map_u8(CUtensorMap *map, const void *data, cuuint32_t dimensions, const c
         return (int) cudaErrorNotSupported;
     CUresult status =
         encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions, (void *) (uintptr_t) data, size,
-               strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               swizzle, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
+               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return status == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
 }
 
@@ -303,10 +303,10 @@ __device__ __forceinline__ void ft_tma_load_im2col(void *shared, const CUtensorM
 __device__ __forceinline__ void ft_tma_store_2d(const void *shared, const CUtensorMap *map, int row,
                                                 int col)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(
-                     map),
-                 "r"(col), "r"(row), "r"(ft_smem_address(shared))
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
+        "r"(col), "r"(row), "r"(ft_smem_address(shared))
+        : "memory");
 }
 
 /* Close a group, perhaps empty, of the thread's stores since the last commit. */

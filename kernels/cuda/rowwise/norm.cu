@@ -321,8 +321,8 @@ static bool has_specialized_kernel(const ft_cuda_norm_args &n)
     ft_dtype dtype = n.x.dtype;
     bool residual = n.residual.data == NULL || n.residual.dtype == FT_I8 ||
                     (n.residual.dtype == dtype && n.residual.scale <= 0.0f);
-    return (dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F32) && residual && n.x.cols <= 4 * CHUNK &&
-           (n.out.data == NULL || n.out.dtype == dtype) &&
+    return (dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F32) && residual &&
+           n.x.cols <= 4 * CHUNK && (n.out.data == NULL || n.out.dtype == dtype) &&
            (n.second.data == NULL || n.second.dtype == dtype) &&
            (n.quantized.data == NULL || n.quantized.dtype == FT_I8);
 }

@@ -98,7 +98,6 @@ static void report(const ft_cuda_device_props *props, const problem *p)
             memory[i][j] = random_bytes(bytes, p->dtype);
         sets[i] = (ft_cuda_attention_args){ .blocks = blocks,
                                             .n_query_tiles = n_query_tiles,
-                                            .tokens = p->sequences * p->length,
                                             .heads = p->heads,
                                             .head_size = p->head_size,
                                             .dtype = p->dtype,

@@ -246,7 +246,8 @@ static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_
     }
     group.result_stride = 0;
     ok((ft_cuda_fused_kernel_for(&group, &part) != NULL) == wgmma,
-       "linear: %s fused kernel supports results that are not equally spaced", wgmma ? "one" : "no");
+       "linear: %s fused kernel supports results that are not equally spaced",
+       wgmma ? "one" : "no");
     is_int(ft_cuda_group_cublas(&group), cudaErrorNotSupported,
            "linear: the cuBLAS GEMM refuses results that are not equally spaced");
 }

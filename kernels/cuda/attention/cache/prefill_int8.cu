@@ -78,9 +78,8 @@ static __device__ __forceinline__ row_rescale mask_and_softmax(float (&s)[KEYS /
 }
 
 template <int width, bool bf16>
-static __device__ __forceinline__ void consume(shared_storage<width> *r,
-                                               const ft_attend_kv_params &a, const cta_work &w,
-                                               int consumer)
+static __device__ __forceinline__ void
+consume(shared_storage<width> *r, const ft_attend_kv_params &a, const cta_work &w, int consumer)
 {
     int row = 64 * consumer + (int) threadIdx.x % WARPGROUP / 32 * 16;
     int last_visible = ft_last_visible_key(a, w.query_tile, row);
@@ -147,8 +146,7 @@ static __device__ __forceinline__ int consumer_count(const cta_work &w)
 }
 
 template <int width>
-static __device__ __forceinline__ void init_barriers(shared_storage<width> *r,
-                                                     int consumers)
+static __device__ __forceinline__ void init_barriers(shared_storage<width> *r, int consumers)
 {
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++)
@@ -193,13 +191,12 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_atte
 {
     const size_t bytes = sizeof(shared_storage<width>);
     dim3 grid((unsigned) (a->n_query_tiles * (size_t) a->heads));
-    cudaError_t status =
-        cudaFuncSetAttribute(prefill_int8_kernel<width, bf16>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    cudaError_t status = cudaFuncSetAttribute(
+        prefill_int8_kernel<width, bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(prefill_int8_kernel<width, bf16>, grid, dim3(THREADS), bytes,
-                     stream, props->has_pdl, 1, *a);
+    return ft_launch(prefill_int8_kernel<width, bf16>, grid, dim3(THREADS), bytes, stream,
+                     props->has_pdl, 1, *a);
 }
 
 template <bool bf16>

@@ -158,7 +158,7 @@ static __device__ __forceinline__ void sync_producers()
  */
 template <int width, bool bf16>
 static __device__ __forceinline__ void produce(shared_storage<width> *r,
-                                                    const ft_attend_kv_params &a, const cta_work &w)
+                                               const ft_attend_kv_params &a, const cta_work &w)
 {
     int fills = 2 * tile_count(w);
     copy_queries<width>(r->query, a, w);

@@ -131,9 +131,8 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_atte
     int map_status = make_maps(&maps, a);
     if (map_status != 0)
         return map_status;
-    cudaError_t status = cudaFuncSetAttribute(prefill_kernel<SHAPE, bf16>,
-                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int) bytes);
+    cudaError_t status = cudaFuncSetAttribute(
+        prefill_kernel<SHAPE, bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
     return ft_launch(prefill_kernel<SHAPE, bf16>, grid, dim3(SHAPE::threads), bytes, stream,

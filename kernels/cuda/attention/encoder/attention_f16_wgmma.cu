@@ -107,9 +107,8 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
         if (status != 0)
             return status;
     }
-    cudaError_t status = cudaFuncSetAttribute(attention_kernel<SHAPE, bf16>,
-                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int) bytes);
+    cudaError_t status = cudaFuncSetAttribute(
+        attention_kernel<SHAPE, bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
     return ft_launch(attention_kernel<SHAPE, bf16>, grid, dim3(SHAPE::threads), bytes, stream,

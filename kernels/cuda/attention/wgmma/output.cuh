@@ -82,8 +82,8 @@ static __device__ __forceinline__ void store_rows(const attention_output &to,
     int lane = (int) threadIdx.x % 32, chunk = lane % chunks::per_row;
     size_t cols = (size_t) to.heads * (size_t) to.head_size;
     row += lane / chunks::per_row;
-    uint16_t *y = to.y + (first_row + (size_t) row) * cols +
-                  (size_t) (head * to.head_size + 8 * chunk);
+    uint16_t *y =
+        to.y + (first_row + (size_t) row) * cols + (size_t) (head * to.head_size + 8 * chunk);
 #pragma unroll
     for (int i = 0; i < chunks::count; i++)
         if (row + i * chunks::step < queries && 8 * chunk < to.head_size)

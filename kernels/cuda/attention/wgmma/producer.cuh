@@ -70,8 +70,8 @@ static __device__ __forceinline__ void load_tile(uint8_t *to, const CUtensorMap 
         if (i < rows.halves)
 #pragma unroll
             for (int panel = 0; panel < SHAPE::panels; panel++)
-                ft_tma_load_3d(to + panel * KEY_PANEL + i * BOX_BYTES, map, full,
-                               panel * ROW_BYTES, head, rows.row[i]);
+                ft_tma_load_3d(to + panel * KEY_PANEL + i * BOX_BYTES, map, full, panel * ROW_BYTES,
+                               head, rows.row[i]);
 }
 
 /* SOURCE finds the work of this CTA, and the rows of the keys of the work item found last. */

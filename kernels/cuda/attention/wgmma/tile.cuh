@@ -44,7 +44,7 @@ template <int WIDTH, int WARPGROUPS, int STAGES, int QUERY_SLOTS> struct attenti
 
 /* Up to SHAPE::queries queries of one head, and the keys that they see. */
 typedef struct attention_work {
-    int row, queries; /* first row of q and y; 0 queries: no work is left */
+    int row, queries;       /* first row of q and y; 0 queries: no work is left */
     int head, key_head;     /* in the tensors of q and y, and of keys and values */
     int first_key, end_key; /* keys seen by any query; the first is a multiple of KEYS */
     int last_visible;       /* the last key that the first query sees */

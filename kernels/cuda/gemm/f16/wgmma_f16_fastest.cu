@@ -12,9 +12,9 @@
 typedef enum kernel_kind { SMALL_M, LARGE_M, SPLIT_K } kernel_kind;
 
 /*
- * Cost model in clocks of the busiest SM, fitted to times on an H200 (m 128 .. 16384, n 768 .. 4096,
- * k 768 .. 4096): a launch, then for each wave of tiles its k tiles and what its epilogue adds. Of
- * two thread blocks that share an SM, each takes half longer for a k tile than alone.
+ * Cost model in clocks of the busiest SM, fitted to times on an H200 (m 128 .. 16384, n 768 ..
+ * 4096, k 768 .. 4096): a launch, then for each wave of tiles its k tiles and what its epilogue
+ * adds. Of two thread blocks that share an SM, each takes half longer for a k tile than alone.
  */
 typedef struct tile_cost {
     kernel_kind kind;
@@ -46,8 +46,8 @@ static size_t clocks_of(const tile_cost *c, const ft_cuda_device_props *props,
     size_t tiles = ft_ceil_div(p->m, c->rows) * ft_ceil_div(p->n, c->cols) * (size_t) count;
     size_t slots = ((size_t) props->sm_count - c->idle_sms) * c->blocks_per_sm / c->splits;
     size_t k_tiles = ft_ceil_div(ft_ceil_div(p->k, (size_t) 64), c->splits);
-    size_t k_tile = c->blocks_per_sm == 2 && tiles <= (size_t) props->sm_count ? c->k_tile * 2 / 3
-                                                                               : c->k_tile;
+    size_t k_tile =
+        c->blocks_per_sm == 2 && tiles <= (size_t) props->sm_count ? c->k_tile * 2 / 3 : c->k_tile;
     size_t epilogue = c->epilogue + (p->activation == FT_ACT_NONE ? 0 : c->gelu);
     return c->launch + ft_ceil_div(tiles, slots) * (k_tiles * k_tile + epilogue);
 }

@@ -258,8 +258,7 @@ int ft_cuda_f16_wgmma_launch_tile(const ft_cuda_f16_tile *tile_config, int split
     if (count < 1 || count > FT_CUDA_MAX_FUSED)
         return (int) cudaErrorInvalidValue;
     if (!ft_cuda_f16_wgmma_same_shape(p, count) || splits < 1 || splits > F16_MAX_SPLITS ||
-        splits == 3 ||
-        (p->k + F16_TILE_K - 1) / F16_TILE_K < (size_t) splits)
+        splits == 3 || (p->k + F16_TILE_K - 1) / F16_TILE_K < (size_t) splits)
         return (int) cudaErrorNotSupported;
     if (!tile_config->cluster_split_k && splits > 1)
         return launch_serial_splits(&r);

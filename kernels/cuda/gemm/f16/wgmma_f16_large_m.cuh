@@ -3,13 +3,14 @@
  *
  * Rows of x are the rows (M) of the instruction and weights its columns (N), so a lane holds
  * neighbouring columns of y. One persistent thread block of three warpgroups per SM: two threads of
- * the producer warpgroup fill a TMA pipeline, the two consumer warpgroups run mainloop and epilogue:
+ * the producer warpgroup fill a TMA pipeline, the two consumer warpgroups run mainloop and
+ * epilogue:
  *
  *   ping-pong     each warpgroup has tiles of its own; its epilogue overlaps the other's mainloop;
  *   cooperative   each warpgroup computes half of the rows of every tile.
  *
- * The tensor cores accumulate k from first to last, 16 at a time, as wgmma_f16_gemm.cuh does without
- * split-K, so all tiles return the same bits.
+ * The tensor cores accumulate k from first to last, 16 at a time, as wgmma_f16_gemm.cuh does
+ * without split-K, so all tiles return the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -135,8 +136,8 @@ __device__ __forceinline__ void large_m_produce(large_m_smem<TILE> &s, const lar
 template <class TILE> using large_m_acc = float[TILE::m64_blocks][TILE::cols / 2];
 
 /*
- * sums = the next k_tiles k tiles, from pipeline stage number `first` on, for the rows from own_row.
- * A stage is released once the wgmma of the next one is in flight.
+ * sums = the next k_tiles k tiles, from pipeline stage number `first` on, for the rows from
+ * own_row. A stage is released once the wgmma of the next one is in flight.
  */
 template <class TILE, bool bf16>
 __device__ __forceinline__ void large_m_mainloop(large_m_smem<TILE> &s, int first, int k_tiles,

@@ -44,7 +44,8 @@ template <class TILE> struct large_m_bias {
     }
 };
 
-/* 16 columns of a warp's 16 rows, from column `col` of the tile: two 8 x 8 blocks, each of 16 rows. */
+/* 16 columns of a warp's 16 rows, from column `col` of the tile: two 8 x 8 blocks, each of 16 rows.
+ */
 template <ft_activation activation, ft_dtype dtype>
 __device__ __forceinline__ void large_m_write_x16(char *chunk, const float *sums, const float *bias,
                                                   int col)
@@ -66,10 +67,9 @@ __device__ __forceinline__ void large_m_write_x16(char *chunk, const float *sums
 
 /* Stores a warp's 16 rows of y, from row `row`; sums are those of all columns of the tile. */
 template <class TILE, ft_activation activation, ft_dtype dtype>
-__device__ __forceinline__ void large_m_store_rows(large_m_smem<TILE> &s, const large_m_params &a,
-                                                   const large_m_coord &coord, int row,
-                                                   const float *bias,
-                                                   const float (&sums)[TILE::cols / 2])
+__device__ __forceinline__ void
+large_m_store_rows(large_m_smem<TILE> &s, const large_m_params &a, const large_m_coord &coord,
+                   int row, const float *bias, const float (&sums)[TILE::cols / 2])
 {
     bool leads = threadIdx.x % 32 == 0;
 #pragma unroll

@@ -68,8 +68,8 @@ static const selection_rule selection_rules[] = {
     { 0, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_SIMT } },
 };
 
-extern "C" bool ft_cuda_gemm_supports(ft_cuda_gemm_kernel kernel,
-                                      const ft_cuda_device_props *props, const ft_cuda_gemm_args *p)
+extern "C" bool ft_cuda_gemm_supports(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
+                                      const ft_cuda_gemm_args *p)
 {
     return kernels[kernel].supports(props, p);
 }

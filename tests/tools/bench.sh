@@ -39,9 +39,9 @@ is 0 'ft-bench --help exits with 0' "$bench" --help
 is 0 'ft-bench --version exits with 0' "$bench" --version
 refused 2 'give either -i FILE or --shape NAME' "$bench"
 refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
-refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
+refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llama-3-8b, llama-1b, llama-3.2-1b, ft-decoding' \
     "$bench" --shape tiny
-refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
+refused 2 '"int4" is none of float, f16, bf16, int8, int8-residual' "$bench" --shape minilm --scheme int4
 refused 2 '--group: "48" is neither 32, 64, 128 nor 0' "$bench" --shape minilm --group 48
 refused 2 '--group requires --shape' "$bench" --shape minilm --group 64
 refused 2 '--group requires --shape' "$bench" -i model.ft --group 64

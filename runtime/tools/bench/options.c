@@ -39,8 +39,8 @@ static const ft_option options[] = {
     { 'i', "input", "FILE", "benchmark this artifact" },
     { SHAPE, "shape", "NAME",
       "benchmark random weights: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
-      "llama-3-8b, llama-1b,\nft-decoding or nllb-600m; equal in every run, but\nnot on CPU and "
-      "GPU" },
+      "llama-3-8b, llama-1b,\nllama-3.2-1b, ft-decoding or nllb-600m; equal in every\nrun, but "
+      "not on CPU and GPU" },
     { SCHEME, "scheme", "float|f16|bf16|int8|int8-residual|w8a8-dynamic|w4a16|w8a16|w8a8-block",
       "with --shape; default int8; int8-residual: encoders;\n"
       "the last three are group-wise" },

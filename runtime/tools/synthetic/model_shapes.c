@@ -64,7 +64,8 @@ bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out)
 
 /*
  * BERT base and large of google-research, all-MiniLM-L6-v2, and ViT-B/16 with the 1000 ImageNet
- * classes; Llama 2 7B, Llama 3 8B, and the layers of Llama 3.2 1B with Llama 2's vocabulary.
+ * classes; Llama 2 7B, Llama 3 8B, the layers of Llama 3.2 1B with Llama 2's vocabulary, and Llama
+ * 3.2 1B.
  * Encoder-decoders: the decoding benchmark model of FasterTransformer 2.0, and
  * nllb-200-distilled-600M.
  */
@@ -135,6 +136,18 @@ static const struct {
         .vocabulary = 32000,
         .positions = 4096,
         .rope_theta = 5e5,
+        LLAMA } },
+    { "llama-3.2-1b",
+      { .layers = 16,
+        .hidden = 2048,
+        .heads = 32,
+        .kv_heads = 8,
+        .head_size = 64,
+        .ffn = 8192,
+        .vocabulary = 128256,
+        .positions = 131072,
+        .rope_theta = 5e5,
+        .tied = true,
         LLAMA } },
     { "ft-decoding",
       { .layers = 6,

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* A kernel and a tile of it: "wgmma turns64"; tile -1: the kernel has one. */
+/* A kernel and a tile of it: "wgmma pingpong64"; tile -1: the kernel has one. */
 typedef struct ft_cuda_gemm_variant {
     ft_cuda_gemm_kernel kernel;
     int tile;

@@ -159,9 +159,9 @@ extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
     const small_m_tile *small_m = find_small_m(tile);
     if (small_m != NULL)
         return small_m->name;
-    return tile == FT_CUDA_WGMMA_PINGPONG_64       ? "turns64"
-           : tile == FT_CUDA_WGMMA_PINGPONG_128    ? "turns128"
-           : tile == FT_CUDA_WGMMA_COOPERATIVE_128 ? "together"
+    return tile == FT_CUDA_WGMMA_PINGPONG_64       ? "pingpong64"
+           : tile == FT_CUDA_WGMMA_PINGPONG_128    ? "pingpong128"
+           : tile == FT_CUDA_WGMMA_COOPERATIVE_128 ? "cooperative128"
            : tile == FT_CUDA_WGMMA_ANY_EPILOGUE    ? "general"
                                                    : "?";
 }

@@ -33,7 +33,7 @@ typedef enum ft_cuda_wgmma_tile {
     FT_CUDA_WGMMA_TILE_COUNT
 } ft_cuda_wgmma_tile;
 
-/* "turns64", ... */
+/* "pingpong64", ... */
 const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile);
 
 /* Whether this tile computes a GEMM that ft_cuda_gemm_wgmma_supports(); GENERAL always does. */

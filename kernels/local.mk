@@ -296,6 +296,7 @@ cuda_sources = \
 	kernels/cuda/host/errors.c \
 	kernels/cuda/host/exec.c \
 	kernels/cuda/gemm/int8/gemm_args.c \
+	kernels/cuda/gemm/int8/gemm_kernels.c kernels/cuda/gemm/int8/gemm_kernels.h \
 	kernels/cuda/gemm/int8/gemm_variant.c kernels/cuda/gemm/int8/gemm_variant.h \
 	kernels/cuda/host/exec_layout.c \
 	kernels/cuda/host/fill_normal.c \

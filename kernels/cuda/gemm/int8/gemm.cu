@@ -8,28 +8,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "kernels/cuda/gemm/int8/gemm_kernels.h"
 #include "kernels/cuda/gemm/int8/gemm_variant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cuda_runtime_api.h>
-
-/* Names, support predicate and launcher of each kernel. FT_CUDA_GEMM accepts both names. */
-typedef struct gemm_kernel {
-    const char *name, *former_name;
-    bool (*supports)(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
-    int (*launch)(const ft_cuda_device_props *props, void *stream, const ft_cuda_gemm_args *p);
-} gemm_kernel;
-
-static const gemm_kernel kernels[FT_CUDA_GEMM_KERNELS] = {
-    { "simt", "plain", ft_cuda_gemm_simt_supports, ft_cuda_gemm_simt },
-    { "mma", "mma", ft_cuda_gemm_mma_supports, ft_cuda_gemm_mma },
-    { "cublaslt", "lt", ft_cuda_gemm_cublaslt_supports, ft_cuda_gemm_cublaslt },
-    { "wgmma", "wgmma", ft_cuda_gemm_wgmma_supports, ft_cuda_gemm_wgmma },
-    { "gemv", "stream", ft_cuda_gemm_gemv_supports, ft_cuda_gemm_gemv },
-};
 
 /* Kernels for a device kind and up to so many rows and columns, in order of preference. */
 typedef struct selection_rule {
@@ -68,12 +53,6 @@ static const selection_rule selection_rules[] = {
     { 0, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_SIMT } },
 };
 
-extern "C" bool ft_cuda_gemm_supports(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
-                                      const ft_cuda_gemm_args *p)
-{
-    return kernels[kernel].supports(props, p);
-}
-
 /* The emulation of cuBLASLt's layouts (sm_90) runs only on request. */
 static bool is_eligible(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
                         const ft_cuda_gemm_args *p)
@@ -103,23 +82,13 @@ static const char *requested_name(void)
     return name != NULL && *name != '\0' ? name : NULL;
 }
 
-/* The kernel of this name, or FT_CUDA_GEMM_KERNELS. */
-static int kernel_named(const char *name)
-{
-    int kernel = 0;
-    while (kernel < FT_CUDA_GEMM_KERNELS && strcmp(name, kernels[kernel].name) != 0 &&
-           strcmp(name, kernels[kernel].former_name) != 0)
-        kernel++;
-    return kernel;
-}
-
 /* ------------------------------------------------------------------------------------------ */
 
 extern "C" bool ft_cuda_gemm_requested(const ft_cuda_device_props *props,
                                        const ft_cuda_gemm_args *p, ft_cuda_gemm_kernel *kernel)
 {
     const char *name = requested_name();
-    int requested = name == NULL ? FT_CUDA_GEMM_KERNELS : kernel_named(name);
+    int requested = name == NULL ? FT_CUDA_GEMM_KERNELS : ft_cuda_gemm_kernel_named(name);
     if (requested == FT_CUDA_GEMM_KERNELS ||
         !ft_cuda_gemm_supports((ft_cuda_gemm_kernel) requested, props, p))
         return false;
@@ -142,7 +111,7 @@ extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft
 {
     const char *requested = requested_name();
     ft_cuda_gemm_kernel kernel = ft_cuda_gemm_select(props, p);
-    const char *name = kernels[kernel].name;
+    const char *name = ft_cuda_gemm_name(kernel);
     ft_cuda_gemm_variant tuned;
     if (requested == NULL && ft_cuda_gemm_tuned(props, p, &tuned)) {
         char variant[FT_GEMM_KERNEL_NAME];
@@ -150,24 +119,12 @@ extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft
         snprintf(text, size, "%s: tuned", variant);
     } else if (requested == NULL)
         snprintf(text, size, "%s", name);
-    else if (kernel_named(requested) == FT_CUDA_GEMM_KERNELS)
+    else if (ft_cuda_gemm_kernel_named(requested) == FT_CUDA_GEMM_KERNELS)
         snprintf(text, size, "%s: FT_CUDA_GEMM=%s is not a kernel", name, requested);
-    else if (kernel_named(requested) != kernel)
+    else if (ft_cuda_gemm_kernel_named(requested) != kernel)
         snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not support it", name, requested);
     else
         snprintf(text, size, "%s: requested by FT_CUDA_GEMM", name);
-}
-
-extern "C" int ft_cuda_gemm_launch_kernel(ft_cuda_gemm_kernel kernel,
-                                          const ft_cuda_device_props *props, void *stream,
-                                          const ft_cuda_gemm_args *p)
-{
-    if (!ft_cuda_gemm_args_valid(p))
-        return (int) cudaErrorInvalidValue;
-    if ((int) kernel < 0 || kernel >= FT_CUDA_GEMM_KERNELS ||
-        !ft_cuda_gemm_supports(kernel, props, p))
-        return (int) cudaErrorNotSupported;
-    return kernels[kernel].launch(props, stream, p);
 }
 
 extern "C" int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_device_props *props,
@@ -180,16 +137,11 @@ extern "C" int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_dev
     return ft_cuda_gemm_launch_kernel(kernel, props, stream, p);
 }
 
-extern "C" const char *ft_cuda_gemm_name(ft_cuda_gemm_kernel kernel)
-{
-    return (int) kernel >= 0 && kernel < FT_CUDA_GEMM_KERNELS ? kernels[kernel].name : "?";
-}
-
 extern "C" size_t ft_cuda_gemm_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
                                        size_t k)
 {
     const char *name = requested_name();
-    bool requested = name != NULL && kernel_named(name) == FT_CUDA_GEMM_CUBLASLT;
+    bool requested = name != NULL && ft_cuda_gemm_kernel_named(name) == FT_CUDA_GEMM_CUBLASLT;
     bool eligible = props->has_imma && props->capability < 80;
     return requested || eligible ? ft_cuda_gemm_cublaslt_scratch(props, m, n, k) : 0;
 }

@@ -97,8 +97,8 @@ void round_weights_for_gpu(double *value, size_t n, const blocked_how *how, ft_d
     if (how->group % 128 == 0 || how->int8_activations || x == FT_F32)
         return;
     for (size_t i = 0; i < n; i++)
-        value[i] = x == FT_F16 ? ft_float_from_f16(ft_f16_from_float((float) value[i]))
-                               : ft_float_from_bf16(ft_bf16_from_float((float) value[i]));
+        value[i] = x == FT_F16 ? (double) ft_float_from_f16(ft_f16_from_float((float) value[i]))
+                               : (double) ft_float_from_bf16(ft_bf16_from_float((float) value[i]));
 }
 
 static void round_group(double *x, size_t n)

@@ -8,7 +8,7 @@
  *       { "rows": 16, "n": 6144, "k": 4096, "out": "F16", "activation": "none", "merged": true,
  *         "kernel": "wgmma small_m96" }, ... ] }, ... ] }
  *
- * A GEMM of [m, k] and [n, k]^T takes the kernel of the fewest "rows" that are not below m.
+ * A GEMM of [m, k] by [n, k]^T takes the kernel of the entry with the smallest "rows" >= m.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

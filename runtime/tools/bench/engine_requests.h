@@ -44,8 +44,8 @@ FT_MUST_USE ft_status ft_bench_requests_submit(ft_bench_requests *requests, ft_e
                                                size_t index, double arrival, ft_error *err);
 
 /*
- * Every request must have got all of its tokens, and a few of them those that they get alone, as
- * far as 256 of them: else FT_EDEVICE.
+ * FT_EDEVICE unless every request has received all of its tokens, and a few requests the same
+ * first 256 tokens as alone.
  */
 FT_MUST_USE ft_status ft_bench_requests_check(ft_bench_requests *requests, ft_error *err);
 

@@ -221,7 +221,7 @@ static __device__ __forceinline__ void first_tile(consumer<SHAPE> &c, attention_
     pack_weights<SHAPE, bf16>(c);
 }
 
-/* Another tile, beside the PV GEMM of the tile before. */
+/* The next tile: its QK GEMM runs beside the PV GEMM of the previous one. */
 template <class SHAPE, bool bf16, class SCORES>
 static __device__ __forceinline__ void next_tile(consumer<SHAPE> &c, attention_storage<SHAPE> *m,
                                                  int base, const SCORES &scores)

@@ -2,9 +2,9 @@
  * work_list.cuh - the query tiles and heads that one CTA processes.
  *
  * The batch lists tiles of 64 queries, with empty ones among them. Those that begin a tile of
- * `queries` count; each of them makes a work item with every head. The CTAs take the items in
- * rounds, every other round in reverse order, so that a CTA with a long item gets a short one next
- * where the items become shorter. The producer warp looks through 32 tiles at a time.
+ * `queries` count; each of them makes a work item with every head. The CTAs take items in rounds,
+ * and every other round runs in reverse order: where items become shorter, a CTA that had a long
+ * item gets a short one next. The producer warp looks through 32 tiles at a time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

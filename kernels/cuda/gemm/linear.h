@@ -31,6 +31,12 @@ int ft_cuda_linear_gemv(const ft_cuda_args *args);
 /* The arguments of a linear as those of a float GEMM. */
 ft_cuda_float_gemm_args ft_cuda_float_gemm_args_of(const ft_cuda_args *args);
 
+/* Whether results may not depend on the other rows of the batch. */
+static inline bool ft_cuda_is_batch_invariant(const ft_cuda_args *args)
+{
+    return args->batch != NULL && args->batch->batch_invariant;
+}
+
 /* Calls ft_cuda_float_gemm_batch_invariant(). */
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *args);
 

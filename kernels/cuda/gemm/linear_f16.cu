@@ -27,11 +27,6 @@ ft_cuda_float_gemm_args ft_cuda_float_gemm_args_of(const ft_cuda_args *args)
     return p;
 }
 
-static bool is_batch_invariant(const ft_cuda_args *args)
-{
-    return args->batch != NULL && args->batch->batch_invariant;
-}
-
 int ft_cuda_linear_batch_invariant(const ft_cuda_args *args)
 {
     ft_cuda_float_gemm_args p = ft_cuda_float_gemm_args_of(args);
@@ -76,6 +71,6 @@ extern "C" int ft_cuda_group_f16(const ft_cuda_group *group)
     const ft_cuda_args *first = group->linear[0];
     if (!describe(p, group))
         return (int) cudaErrorNotSupported;
-    return (is_batch_invariant(first) ? ft_cuda_f16_wgmma : ft_cuda_f16_wgmma_fastest)(
+    return (ft_cuda_is_batch_invariant(first) ? ft_cuda_f16_wgmma : ft_cuda_f16_wgmma_fastest)(
         first->props, first->stream, p, group->linears);
 }

@@ -172,15 +172,10 @@ static bool is_per_sequence(const ft_cuda_args *args)
     return args->per == FT_SEQUENCES;
 }
 
-static bool is_batch_invariant(const ft_cuda_args *args)
-{
-    return args->batch != NULL && args->batch->batch_invariant;
-}
-
 int ft_cuda_linear_float(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
-    if (is_batch_invariant(args))
+    if (ft_cuda_is_batch_invariant(args))
         return ft_cuda_linear_batch_invariant(args);
     if (is_per_sequence(args))
         return ft_cuda_linear_gemv(args);
@@ -222,7 +217,7 @@ bool ft_cuda_is_float_group(const ft_cuda_group *group)
 extern "C" bool ft_cuda_group_cublas_supports(const ft_cuda_group *group)
 {
     const ft_cuda_args *first = group->linear[0];
-    bool supported = ft_cuda_is_float_group(group) && !is_batch_invariant(first) &&
+    bool supported = ft_cuda_is_float_group(group) && !ft_cuda_is_batch_invariant(first) &&
                      !is_per_sequence(first) && first->weight[0]->dtype == first->in[0].dtype &&
                      group->contiguous && group->result_stride > 0;
     for (int i = 1; supported && i < group->linears; i++)

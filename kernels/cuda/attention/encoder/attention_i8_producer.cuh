@@ -51,7 +51,7 @@ template <class SHAPE> static __device__ __forceinline__ int key_tiles(int lengt
 /* One thread loads by TMA what a team reads, in the order of the two sweeps. */
 template <class SHAPE> struct attention_loader {
     attention_shared<SHAPE> shared;
-    const attention_maps &maps;
+    const attention_i8_maps &maps;
     unsigned use, tile, item; /* counts */
 
     /* Loads the item's queries and publishes its tiles. */

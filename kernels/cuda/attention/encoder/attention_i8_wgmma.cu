@@ -18,7 +18,7 @@
 template <class SHAPE>
 static __global__ void __launch_bounds__(SHAPE::threads, 1)
     attention_kernel(const __grid_constant__ ft_cuda_attention_args a,
-                     const __grid_constant__ attention_maps maps, float step)
+                     const __grid_constant__ attention_i8_maps maps, float step)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) uint8_t smem[];
@@ -71,7 +71,7 @@ static int map_rows(CUtensorMap *map, const void *data, const ft_cuda_attention_
 template <class SHAPE>
 static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_attention_args *a)
 {
-    attention_maps maps;
+    attention_i8_maps maps;
     int row_bytes = a->y_inv_scale > 0.0f ? SHAPE::width + 16 : 4 * SHAPE::width;
     size_t bytes = (size_t) SHAPE::bytes(row_bytes);
     size_t items = ft_ceil_div(a->n_query_tiles, (size_t) SHAPE::warpgroups) * (size_t) a->heads;
@@ -121,10 +121,10 @@ int ft_cuda_attention_i8_wgmma(const ft_cuda_device_props *props, void *stream,
         (length <= 128 && a->head_size <= 32))
         return (int) cudaErrorNotSupported;
     if (a->head_size <= 32)
-        return launch<attention_shape<32, 64, 2, 2>>(props, stream, a);
+        return launch<attention_i8_shape<32, 64, 2, 2>>(props, stream, a);
     if (length <= 256)
-        return launch<attention_shape<64, 64, 2, 2>>(props, stream, a);
+        return launch<attention_i8_shape<64, 64, 2, 2>>(props, stream, a);
     if (length <= 384 || length > 2048)
-        return launch<attention_shape<64, 128, 1, 3>>(props, stream, a);
-    return launch<attention_shape<64, 64, 1, 4>>(props, stream, a);
+        return launch<attention_i8_shape<64, 128, 1, 3>>(props, stream, a);
+    return launch<attention_i8_shape<64, 64, 1, 4>>(props, stream, a);
 }

@@ -18,7 +18,7 @@
  * A CTA has one producer warpgroup and `TEAMS` teams of `WARPGROUPS` consumer warpgroups of 64
  * queries each. Heads have up to `WIDTH` elements; a step is `KEYS` keys.
  */
-template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS> struct attention_shape {
+template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS> struct attention_i8_shape {
     static constexpr int width = WIDTH, keys = KEYS, teams = TEAMS, warpgroups = WARPGROUPS;
     static constexpr int consumers = TEAMS * WARPGROUPS;
     static constexpr int producer_warps = 4 / TEAMS; /* one loads, `transposers` transpose values */
@@ -45,9 +45,9 @@ template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS> struct attention_shape
     }
 };
 
-typedef struct attention_maps {
+typedef struct attention_i8_maps {
     CUtensorMap q, k, v;
-} attention_maps;
+} attention_i8_maps;
 
 /*
  * The shared memory of a team. Stages of the pipeline are used in order; `use` counts the uses. A

@@ -199,6 +199,7 @@ cuda_sources = \
 	kernels/cuda/attention/encoder/attention_f32.cu \
 	kernels/cuda/attention/f16_warp.cuh \
 	kernels/cuda/attention/wgmma/consumer.cuh \
+	kernels/cuda/attention/wgmma/kernel.cuh \
 	kernels/cuda/attention/wgmma/output.cuh \
 	kernels/cuda/attention/wgmma/producer.cuh \
 	kernels/cuda/attention/wgmma/softmax.cuh \

@@ -5,8 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
-#include "kernels/cuda/attention/wgmma/consumer.cuh"
-#include "kernels/cuda/attention/wgmma/producer.cuh"
+#include "kernels/cuda/attention/wgmma/kernel.cuh"
 #include "kernels/cuda/attention/wgmma/work_list.cuh"
 
 #ifdef FT_HAS_WGMMA
@@ -90,21 +89,7 @@ static __global__ void __launch_bounds__(SHAPE::threads, 1)
                    const __grid_constant__ ft_attend_kv_params a)
 {
 #ifdef FT_HAS_WGMMA
-    extern __shared__ __align__(1024) uint8_t shared[];
-    attention_storage<SHAPE> *m = (attention_storage<SHAPE> *) shared;
-    int warpgroup = warpgroup_index();
-    init_barriers<SHAPE>(m, 1);
-    ft_pdl_wait();
-    ft_pdl_launch_dependents();
-    if (warpgroup == SHAPE::warpgroups) {
-        decrease_registers<SHAPE::producer_registers>();
-        if (threadIdx.x % WARPGROUP < 32)
-            produce(m, maps, paged_rows<SHAPE>(a));
-    } else {
-        increase_registers<SHAPE::consumer_registers>();
-        attention_output to = { (uint16_t *) a.y, a.heads, a.head_size };
-        consume<SHAPE, bf16>(m, preceding_keys{ a, a.score_scale }, to, warpgroup);
-    }
+    compute_attention<SHAPE, bf16, paged_rows<SHAPE>>(maps, a, preceding_keys{ a, a.score_scale });
 #endif
 }
 
@@ -124,19 +109,12 @@ static int make_maps(attention_maps *maps, const ft_attend_kv_params *a)
 template <class SHAPE, bool bf16>
 static int launch(const ft_cuda_device_props *props, void *stream, const ft_attend_kv_params *a)
 {
-    const size_t bytes = sizeof(attention_storage<SHAPE>);
     attention_maps maps;
-    size_t items = a->n_query_tiles * (size_t) a->heads;
-    dim3 grid((unsigned) (items < (size_t) props->sm_count ? items : (size_t) props->sm_count));
-    int map_status = make_maps(&maps, a);
-    if (map_status != 0)
-        return map_status;
-    cudaError_t status = cudaFuncSetAttribute(
-        prefill_kernel<SHAPE, bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
-    if (status != cudaSuccess)
-        return (int) status;
-    return ft_launch(prefill_kernel<SHAPE, bf16>, grid, dim3(SHAPE::threads), bytes, stream,
-                     props->has_pdl, 1, maps, *a);
+    int status = make_maps(&maps, a);
+    if (status != 0)
+        return status;
+    return launch_attention<SHAPE>(prefill_kernel<SHAPE, bf16>, props, stream,
+                                   a->n_query_tiles * (size_t) a->heads, maps, *a);
 }
 
 template <bool bf16>

@@ -5,8 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/attention.cuh"
-#include "kernels/cuda/attention/wgmma/consumer.cuh"
-#include "kernels/cuda/attention/wgmma/producer.cuh"
+#include "kernels/cuda/attention/wgmma/kernel.cuh"
 #include "kernels/cuda/attention/wgmma/work_list.cuh"
 
 #ifdef FT_HAS_WGMMA
@@ -70,23 +69,7 @@ static __global__ void __launch_bounds__(SHAPE::threads, 1)
                      const __grid_constant__ ft_cuda_attention_args a, float scale)
 {
 #ifdef FT_HAS_WGMMA
-    extern __shared__ __align__(1024) uint8_t shared[];
-    attention_storage<SHAPE> *m = (attention_storage<SHAPE> *) shared;
-    int warpgroup = warpgroup_index();
-    init_barriers<SHAPE>(m, 1);
-    ft_pdl_wait();
-    ft_pdl_launch_dependents();
-    if (warpgroup == SHAPE::warpgroups) {
-        if constexpr (SHAPE::warpgroups > 1)
-            decrease_registers<SHAPE::producer_registers>();
-        if (threadIdx.x % WARPGROUP < 32)
-            produce(m, maps, packed_rows<SHAPE>(a));
-    } else {
-        if constexpr (SHAPE::warpgroups > 1)
-            increase_registers<SHAPE::consumer_registers>();
-        attention_output to = { (uint16_t *) a.y, a.heads, a.head_size };
-        consume<SHAPE, bf16>(m, all_keys{ scale }, to, warpgroup);
-    }
+    compute_attention<SHAPE, bf16, packed_rows<SHAPE>>(maps, a, all_keys{ scale });
 #endif
 }
 
@@ -96,23 +79,17 @@ template <class SHAPE, bool bf16>
 static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_attention_args *a)
 {
     const float log2_e = 1.44269504f;
-    const size_t bytes = sizeof(attention_storage<SHAPE>);
     attention_maps maps;
-    size_t items = a->n_query_tiles * (size_t) a->heads;
-    dim3 grid((unsigned) (items < (size_t) props->sm_count ? items : (size_t) props->sm_count));
-    const void *const data[3] = { a->q, a->k, a->v };
-    CUtensorMap *const map[3] = { &maps.q, &maps.k, &maps.v };
-    for (int i = 0; i < 3; i++) {
-        int status = attention_map(map[i], data[i], a->tokens, a->heads, a->head_size);
-        if (status != 0)
-            return status;
-    }
-    cudaError_t status = cudaFuncSetAttribute(
-        attention_kernel<SHAPE, bf16>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
-    if (status != cudaSuccess)
-        return (int) status;
-    return ft_launch(attention_kernel<SHAPE, bf16>, grid, dim3(SHAPE::threads), bytes, stream,
-                     props->has_pdl, 1, maps, *a, a->score_scale * log2_e);
+    int status = attention_map(&maps.q, a->q, a->tokens, a->heads, a->head_size);
+    if (status == 0)
+        status = attention_map(&maps.k, a->k, a->tokens, a->heads, a->head_size);
+    if (status == 0)
+        status = attention_map(&maps.v, a->v, a->tokens, a->heads, a->head_size);
+    if (status != 0)
+        return status;
+    return launch_attention<SHAPE>(attention_kernel<SHAPE, bf16>, props, stream,
+                                   a->n_query_tiles * (size_t) a->heads, maps, *a,
+                                   a->score_scale * log2_e);
 }
 
 /*

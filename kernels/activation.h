@@ -40,25 +40,23 @@ typedef enum ft_activation {
 #define FT_LN2_LOW (-0x1.05c610p-29f)
 
 /*
- * Phi(v) = 1/2 + u P(2 u^2 - 1) with u = v / 5.1 clamped to [-1, 1], P of degree 12, highest power
- * first.  P minimizes |v| times the error of Phi subject to P(1) = 1/2, so that Phi is exactly 0 or
- * 1 outside of the interval.
+ * Phi(v) = 1/2 + v P(v^2 - FT_GELU_CENTER) clamped to [0, 1], P of degree 12, highest power first.
+ * P minimizes |v| times the error of Phi, by linear programs over a grid. Where Phi is that close
+ * to 1, the polynomial may be too large but never too small, because saturation to [0, 1] costs
+ * nothing on GPUs. Powers of a centered argument cancel less than those of v^2.
  */
 #define FT_GELU_POLYNOMIAL                                                                         \
     {                                                                                              \
-        0x1.10ef9cp-8f, -0x1.6742c0p-7f, 0x1.5b0ff6p-7f, -0x1.d5cdd0p-7f, 0x1.27d5b6p-5f,          \
-            -0x1.01e51cp-4f, 0x1.6bb8cep-4f, -0x1.f3829ep-4f, 0x1.4b498ep-3f, -0x1.a43712p-3f,     \
-            0x1.09361ep-2f, -0x1.685c3ap-2f, 0x1.69ed14p-1f                                        \
+        0x1.bddfeap-56f, -0x1.3253dcp-50f, 0x1.57e242p-46f, -0x1.623338p-42f, 0x1.1dff86p-37f,     \
+            -0x1.a1dbeap-33f, 0x1.f3d14ap-29f, -0x1.161c48p-24f, 0x1.29e380p-20f,                  \
+            -0x1.331c66p-16f, 0x1.3b2420p-12f, -0x1.5bece2p-8f, 0x1.1beafep-3f                     \
     }
-#define FT_GELU_RANGE 0.196078435f /* 1 / 5.1 */
+#define FT_GELU_CENTER 13.0f
 
 /*
- * The short form for results that are quantized: Phi(v) = 1/2 + v P(v^2) clamped to [0, 1], P of
- * degree 4, highest power first.  P minimizes |v| times the error of Phi, by linear programs over a
- * grid.  Where Phi is that close to 1, the polynomial may be too large but never too small, because
- * saturation to [0, 1] costs nothing on GPUs.  This takes seven operations without a comparison;
- * the form above takes nineteen.  The epilogue of an int8 GEMM with K = 768 has no time for more.
- * The quantization step of a range of +-3 is 22 times the error.
+ * The short form for results that are quantized: the same with v P(v^2), P of degree 4. This takes
+ * seven operations; the form above takes fifteen. The epilogue of an int8 GEMM with K = 768 has no
+ * time for more. The quantization step of a range of +-3 is 22 times the error.
  */
 #define FT_GELU_APPROX_POLYNOMIAL                                                                  \
     {                                                                                              \
@@ -99,20 +97,6 @@ FT_HOST_DEVICE float ft_exp(float x)
     return ft_exp_bounded(x);
 }
 
-/* Absolute error below 1.5e-6 for |v| < 5.1; beyond that exactly v or -0. */
-FT_HOST_DEVICE float ft_gelu(float v)
-{
-    const float c[] = FT_GELU_POLYNOMIAL;
-    float u = v * FT_GELU_RANGE;
-    u = u < 1.0f ? u : 1.0f;
-    u = u > -1.0f ? u : -1.0f;
-    float t = fmaf(u * u, 2.0f, -1.0f);
-    float p = c[0];
-    for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
-        p = fmaf(p, t, c[i]);
-    return v * fmaf(u, p, 0.5f);
-}
-
 /* x clamped to [0, 1]; 0 for NaN. */
 FT_HOST_DEVICE float ft_saturate(float x)
 {
@@ -122,6 +106,17 @@ FT_HOST_DEVICE float ft_saturate(float x)
     x = x > 0.0f ? x : 0.0f;
     return x < 1.0f ? x : 1.0f;
 #endif
+}
+
+/* Absolute error below 1.5e-6; for |v| > 5.2 exactly v or -0. */
+FT_HOST_DEVICE float ft_gelu(float v)
+{
+    const float c[] = FT_GELU_POLYNOMIAL;
+    float t = fmaf(v, v, -FT_GELU_CENTER);
+    float p = c[0];
+    for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
+        p = fmaf(p, t, c[i]);
+    return v * ft_saturate(fmaf(v, p, 0.5f));
 }
 
 /* Absolute error below 1.1e-3 everywhere. */

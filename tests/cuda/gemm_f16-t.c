@@ -269,6 +269,7 @@ int main(void)
     test_forms(&props, FT_F16, FT_F32, FT_ACT_NONE, 9000, 136);
     test_forms(&props, FT_F16, FT_F16, FT_ACT_NONE, 1032, 776);
     test_forms(&props, FT_BF16, FT_BF16, FT_ACT_GELU, 776, 1096);
+    test_forms(&props, FT_F16, FT_F16, FT_ACT_GELU, 320, 200); /* a tile has columns of two GEMMs */
     test_refusals(&props);
     return done_testing();
 }

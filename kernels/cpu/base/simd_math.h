@@ -42,22 +42,24 @@ FT_INLINE vf vf_softmax_code(vf below, float step)
     return vf_fma(q, vf_set(4.0f), vf_set(-4.0f * FT_SOFTMAX_ROUND));
 }
 
+/* Clamped to [0, 1]. */
+FT_INLINE vf vf_saturate(vf v)
+{
+    return vf_min(vf_max(v, vf_set(0.0f)), vf_set(1.0f));
+}
+
 FT_INLINE vf vf_gelu(vf v)
 {
     static const float c[] = FT_GELU_POLYNOMIAL;
-    vf u = v * vf_set(FT_GELU_RANGE);
-    u = vf_max(vf_min(u, vf_set(1.0f)), vf_set(-1.0f));
-    vf t = vf_fma(u * u, vf_set(2.0f), vf_set(-1.0f));
-    vf p = vf_polynomial(c, sizeof c / sizeof c[0], t);
-    return v * vf_fma(u, p, vf_set(0.5f));
+    vf p = vf_polynomial(c, sizeof c / sizeof c[0], vf_fma(v, v, vf_set(-FT_GELU_CENTER)));
+    return v * vf_saturate(vf_fma(v, p, vf_set(0.5f)));
 }
 
 FT_INLINE vf vf_gelu_approx(vf v)
 {
     static const float c[] = FT_GELU_APPROX_POLYNOMIAL;
     vf p = vf_polynomial(c, sizeof c / sizeof c[0], v * v);
-    vf phi = vf_fma(v, p, vf_set(0.5f));
-    return v * vf_min(vf_max(phi, vf_set(0.0f)), vf_set(1.0f));
+    return v * vf_saturate(vf_fma(v, p, vf_set(0.5f)));
 }
 
 FT_INLINE vf vf_gelu_tanh(vf v)

@@ -77,48 +77,55 @@ __device__ __forceinline__ void f16_store_row(const f16_gemm_params &a, const f1
 }
 
 /*
- * Store `count` 8-row tiles of the transpose buffer, the first at row `row`: each lane N adjacent
- * elements of 8 / N rows of two tiles.
+ * Where rows of y are aligned, four lanes store four columns each of a row of each of two tiles;
+ * otherwise eight lanes store two columns each of two rows.
  */
 template <int N>
 __device__ __forceinline__ void
-f16_store_tiles_as(const f16_gemm_params &a, const f16_out_columns &c,
-                   const float (&transposed)[F16_EPILOGUE_TILES][8][F16_EPILOGUE_PITCH], int row,
-                   int count)
+f16_load_tiles(const f16_out_columns &c,
+               const float (&transposed)[F16_EPILOGUE_TILES][8][F16_EPILOGUE_PITCH], int j,
+               float (&value)[8])
 {
-    constexpr int rows = 8 / N;
     unsigned right = threadIdx.x % (16 / N) * N;
-#pragma unroll 1
-    for (int j = 0; j < count; j += 2) {
-        float value[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            int p = c.p + (N == 2 ? i / N % 2 * 4 : 0);
-            value[i] = transposed[j + i / 4][p][right + i % N];
-            if (c.biased)
-                value[i] += c.bias[i % N];
-        }
-        ft_activate_vec<8>(a.activation, value);
-#pragma unroll
-        for (int i = 0; i < rows; i++)
-            if (j + i * N / 4 < count)
-                f16_store_row<N>(a, c, row + 8 * (j + i * N / 4) + c.p + (N == 2 ? i % 2 * 4 : 0),
-                                 value + i * N);
+    for (int i = 0; i < 8; i++) {
+        int p = c.p + (N == 2 ? i / N % 2 * 4 : 0);
+        value[i] = transposed[j + i / 4][p][right + i % N];
+        if (c.biased)
+            value[i] += c.bias[i % N];
     }
 }
 
-/*
- * Where rows of y are not aligned, eight lanes store two elements each instead of four lanes four.
- */
+template <int N>
+__device__ __forceinline__ void f16_store_rows(const f16_gemm_params &a, const f16_out_columns &c,
+                                               int row, int tiles, float (&value)[8])
+{
+#pragma unroll
+    for (int i = 0; i < 8 / N; i++)
+        if (i * N / 4 < tiles)
+            f16_store_row<N>(a, c, row + 8 * (i * N / 4) + c.p + (N == 2 ? i % 2 * 4 : 0),
+                             value + i * N);
+}
+
+/* Store `count` 8-row tiles of the transpose buffer, the first at row `row`. */
 __device__ __forceinline__ void
 f16_store_tiles(const f16_gemm_params &a, const f16_out_columns &c,
                 const float (&transposed)[F16_EPILOGUE_TILES][8][F16_EPILOGUE_PITCH], int row,
                 int count)
 {
-    if (a.store_width == 4)
-        f16_store_tiles_as<4>(a, c, transposed, row, count);
-    else
-        f16_store_tiles_as<2>(a, c, transposed, row, count);
+#pragma unroll 1
+    for (int j = 0; j < count; j += 2) {
+        float value[8];
+        if (a.store_width == 4)
+            f16_load_tiles<4>(c, transposed, j, value);
+        else
+            f16_load_tiles<2>(c, transposed, j, value);
+        ft_activate_vec<8>(a.activation, value);
+        if (a.store_width == 4)
+            f16_store_rows<4>(a, c, row + 8 * j, count - j, value);
+        else
+            f16_store_rows<2>(a, c, row + 8 * j, count - j, value);
+    }
 }
 
 /* 8-row tiles of this tile that are within m. */
@@ -202,14 +209,14 @@ f16_send_partials(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a, const f1
     }
 }
 
-/* Add the partial sums of BLOCKS splits in split order. */
-template <class SHAPE, int CLUSTER>
-__device__ __forceinline__ float4 f16_reduce_partials(f16_smem_tail<SHAPE> &tail, int m8_tile,
-                                                      int tiles_per_block)
+/* Add the partial sums of 2 or 4 splits in split order. */
+template <class SHAPE>
+__device__ __forceinline__ float4 f16_reduce_partials(f16_smem_tail<SHAPE> &tail, int splits,
+                                                      int m8_tile, int tiles_per_block)
 {
     float4 sum = *f16_partial_slot(tail, 0, m8_tile, tiles_per_block);
 #pragma unroll
-    for (int split = 1; split < CLUSTER; split++) {
+    for (int split = 1; split < F16_MAX_SPLITS && split < splits; split++) {
         float4 term = *f16_partial_slot(tail, split, m8_tile, tiles_per_block);
         sum.x += term.x;
         sum.y += term.y;
@@ -219,20 +226,20 @@ __device__ __forceinline__ float4 f16_reduce_partials(f16_smem_tail<SHAPE> &tail
     return sum;
 }
 
-template <class SHAPE, int CLUSTER>
+template <class SHAPE>
 __device__ __forceinline__ void
 f16_epilogue_partial(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
                      const f16_tile_coord &coord, const f16_out_columns &c,
                      f16_block_tiles own_tiles)
 {
     auto &transposed = tail.transposed[threadIdx.x / 32];
-    constexpr int tiles_per_block = f16_m8_tiles_per_block<SHAPE>(CLUSTER);
+    int tiles_per_block = f16_m8_tiles_per_block<SHAPE>(a.cluster_size);
 #pragma unroll 1
     for (int from = 0; from < own_tiles.count; from += F16_EPILOGUE_TILES) {
         int count = min(F16_EPILOGUE_TILES, own_tiles.count - from);
         for (int j = 0; j < count; j++)
-            f16_transpose_tile(transposed[j], f16_reduce_partials<SHAPE, CLUSTER>(tail, from + j,
-                                                                                  tiles_per_block));
+            f16_transpose_tile(transposed[j], f16_reduce_partials<SHAPE>(
+                                                  tail, a.cluster_size, from + j, tiles_per_block));
         __syncwarp();
         f16_store_tiles(a, c, transposed, coord.row + 8 * (own_tiles.first + from), count);
         __syncwarp();
@@ -250,10 +257,7 @@ f16_cluster_epilogue(f16_smem_tail<SHAPE> &tail, const f16_gemm_params &a,
     f16_send_partials<SHAPE>(tail, a, coord, rank, sums);
     ft_cluster_arrive();
     ft_cluster_wait();
-    if (a.cluster_size == 2)
-        f16_epilogue_partial<SHAPE, 2>(tail, a, coord, c, own_tiles);
-    else
-        f16_epilogue_partial<SHAPE, 4>(tail, a, coord, c, own_tiles);
+    f16_epilogue_partial<SHAPE>(tail, a, coord, c, own_tiles);
 }
 
 #endif

@@ -40,10 +40,17 @@ static const tile_cost costs[] = {
     { SMALL_M, 0, { 1, 64, true, 1 }, 64, 64, 4, 33, 1, 7000, 400, 600, 373 },
 };
 
+/* Tiles of wgmma_f16_large_m.cu may span GEMMs. */
+static size_t column_tiles(const tile_cost *c, size_t n, size_t count)
+{
+    return c->kind == LARGE_M && n % 64 == 0 ? ft_ceil_div(n * count, c->cols)
+                                             : ft_ceil_div(n, c->cols) * count;
+}
+
 static size_t clocks_of(const tile_cost *c, const ft_cuda_device_props *props,
                         const ft_cuda_float_gemm_args *p, int count)
 {
-    size_t tiles = ft_ceil_div(p->m, c->rows) * ft_ceil_div(p->n, c->cols) * (size_t) count;
+    size_t tiles = ft_ceil_div(p->m, c->rows) * column_tiles(c, p->n, (size_t) count);
     size_t slots = ((size_t) props->sm_count - c->idle_sms) * c->blocks_per_sm / c->splits;
     size_t k_tiles = ft_ceil_div(ft_ceil_div(p->k, (size_t) 64), c->splits);
     size_t k_tile =

@@ -37,7 +37,7 @@ enum {
 /* A warpgroup computes M64_BLOCKS x 64 rows by COLS columns. */
 template <int M64_BLOCKS, int COLS, int STAGES, bool PINGPONG> struct large_m_tile {
     static constexpr int m64_blocks = M64_BLOCKS, cols = COLS, stages = STAGES;
-    static constexpr bool is_pingpong = PINGPONG;
+    static constexpr bool is_pingpong = PINGPONG, spans_gemms = true;
     static constexpr int rows = (is_pingpong ? 64 : 128) * m64_blocks;
     static constexpr unsigned consumer_warps = is_pingpong ? 4 : 8; /* warps that read a stage */
     static constexpr int store_warps = 8, stores = cols % (2 * LARGE_M_STORE_COLS) == 0 ? 2 : 3;
@@ -49,7 +49,9 @@ typedef struct large_m_params {
     const float *bias[FT_CUDA_MAX_FUSED]; /* NULL: none */
     void *result[FT_CUDA_MAX_FUSED];      /* what the maps of y describe */
     int m, n, k_tiles;
-    int row_tiles, col_tiles, tiles; /* col_tiles: of one GEMM; tiles: of all */
+    int gemms, pitch; /* pitch: columns from one to the next, more than n where tiles span none */
+    int w_box;        /* weight rows per copy: those of a tile, or LARGE_M_STORE_COLS */
+    int row_tiles, tiles;
 } large_m_params;
 
 template <class TILE> struct large_m_smem {
@@ -64,8 +66,9 @@ template <class TILE> struct large_m_smem {
 
 /* ---- Tile coordinates ---------------------------------------------------------------------- */
 
+/* Of a tile; the columns of all GEMMs are numbered one after the other. */
 typedef struct large_m_coord {
-    int gemm, col, row;
+    int col, row;
 } large_m_coord;
 
 /*
@@ -78,10 +81,23 @@ __device__ __forceinline__ large_m_coord large_m_coord_of(const large_m_params &
     int columns = a.tiles / a.row_tiles;
     int group = tile / (LARGE_M_COLUMN_GROUP * a.row_tiles) * LARGE_M_COLUMN_GROUP;
     int width = min(LARGE_M_COLUMN_GROUP, columns - group), rest = tile - group * a.row_tiles;
-    int column = group + rest % width;
-    large_m_coord coord = { column / a.col_tiles, column % a.col_tiles * TILE::cols,
-                            rest / width * TILE::rows };
+    large_m_coord coord = { (group + rest % width) * TILE::cols, rest / width * TILE::rows };
     return coord;
+}
+
+/* A column of a GEMM, or one beyond its last. */
+typedef struct large_m_column {
+    int gemm, col;
+} large_m_column;
+
+__device__ __forceinline__ large_m_column large_m_column_of(const large_m_params &a, int col)
+{
+    large_m_column column = { 0, col };
+#pragma unroll
+    for (int i = 1; i < FT_CUDA_MAX_FUSED; i++)
+        if (i < a.gemms && col >= i * a.pitch)
+            column = { i, col - i * a.pitch };
+    return column;
 }
 
 /* Work of a thread block: tiles first, first + stride, ...; in each, k tiles from .. to. */
@@ -103,6 +119,31 @@ __device__ __forceinline__ void large_m_pipeline_init(large_m_smem<TILE> &s,
     ft_mbarrier_fence_init();
 }
 
+/* Where the weights of a tile are: each LARGE_M_STORE_COLS columns, for tiles that span GEMMs. */
+template <class TILE> struct large_m_weights {
+    static constexpr int parts = TILE::cols / LARGE_M_STORE_COLS;
+    large_m_column part[parts];
+
+    __device__ __forceinline__ large_m_weights(const large_m_params &a, int first)
+    {
+#pragma unroll
+        for (int i = 0; i < parts; i++)
+            part[i] = large_m_column_of(a, first + i * LARGE_M_STORE_COLS);
+    }
+    /* Copy a k tile of them. */
+    __device__ __forceinline__ void load(char *to, const large_m_params &a, int right,
+                                         uint64_t *full) const
+    {
+        ft_tma_load_2d(to, &a.w[part[0].gemm], full, part[0].col, right);
+        if (a.w_box == TILE::cols)
+            return;
+#pragma unroll
+        for (int i = 1; i < parts; i++)
+            ft_tma_load_2d(to + i * LARGE_M_STORE_COLS * LARGE_M_TILE_K_BYTES, &a.w[part[i].gemm],
+                           full, part[i].col, right);
+    }
+};
+
 /*
  * One thread for x and one for the weights. Weights do not depend on the predecessor, so their
  * copies start before it ends.
@@ -117,11 +158,12 @@ __device__ __forceinline__ void large_m_produce(large_m_smem<TILE> &s, const lar
         ft_pdl_wait();
     for (int tile = work.first; tile < a.tiles; tile += work.stride) {
         large_m_coord coord = large_m_coord_of<TILE>(a, tile);
+        large_m_weights<TILE> columns(a, coord.col);
         for (int k_tile = work.from; k_tile < work.to; k_tile++, state.advance(TILE::stages)) {
             uint64_t *full = ft_pipeline_producer_acquire(s, state, bytes);
             int right = k_tile * LARGE_M_TILE_K_BYTES;
             if (weights)
-                ft_tma_load_2d(s.w[state.stage_index], &a.w[coord.gemm], full, coord.col, right);
+                columns.load(s.w[state.stage_index], a, right, full);
             else
                 ft_tma_load_2d(s.x[state.stage_index], &a.x, full, coord.row, right);
         }
@@ -174,15 +216,22 @@ __device__ __forceinline__ void large_m_mainloop(large_m_smem<TILE> &s, int firs
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
+/* Columns from one GEMM to the next, where tiles of `cols` columns may span several GEMMs. */
+static inline size_t large_m_pitch(size_t n, size_t cols, bool spans)
+{
+    return spans && n % LARGE_M_STORE_COLS == 0 ? n : ft_ceil_div(n, cols) * cols;
+}
+
 /* The operands of `count` GEMMs. */
 template <class TILE>
 static int large_m_params_init(large_m_params *a, const ft_cuda_float_gemm_args *p, int count)
 {
-    size_t bytes = 2 * p->k;
+    size_t bytes = 2 * p->k, pitch = large_m_pitch(p->n, TILE::cols, TILE::spans_gemms);
+    unsigned w_box = count > 1 && pitch % TILE::cols != 0 ? LARGE_M_STORE_COLS : TILE::cols;
     *a = (large_m_params){};
     int status = ft_tma_map_2d(&a->x, p->x, p->m, bytes, TILE::rows);
     for (int i = 0; i < count && status == 0; i++) {
-        status = ft_tma_map_2d(&a->w[i], p[i].w, p->n, bytes, TILE::cols);
+        status = ft_tma_map_2d(&a->w[i], p[i].w, p->n, bytes, w_box);
         if (status == 0)
             status = ft_tma_map_2d(&a->y[i], p[i].y, p->m, 2 * p->n, 16);
         a->bias[i] = p[i].bias;
@@ -192,8 +241,10 @@ static int large_m_params_init(large_m_params *a, const ft_cuda_float_gemm_args 
     a->n = (int) p->n;
     a->k_tiles = (int) ft_ceil_div(p->k, (size_t) LARGE_M_TILE_K);
     a->row_tiles = (int) ft_ceil_div(p->m, (size_t) TILE::rows);
-    a->col_tiles = (int) ft_ceil_div(p->n, (size_t) TILE::cols);
-    a->tiles = a->row_tiles * a->col_tiles * count;
+    a->gemms = count;
+    a->pitch = (int) pitch;
+    a->w_box = (int) w_box;
+    a->tiles = a->row_tiles * (int) ft_ceil_div(pitch * (size_t) count, (size_t) TILE::cols);
     return status;
 }
 

@@ -24,13 +24,13 @@ template <class TILE> struct large_m_bias {
     /* No bias is -0, which changes no sum. */
     __device__ __forceinline__ large_m_bias(const large_m_params &a, const large_m_coord &coord)
     {
-        const float *bias = a.bias[coord.gemm];
 #pragma unroll
         for (int i = 0; i < count; i++) {
             int col = (int) threadIdx.x % LARGE_M_WARPGROUP_THREADS + i * LARGE_M_WARPGROUP_THREADS;
-            value[i] = bias != NULL && col < TILE::cols && coord.col + col < a.n
-                           ? bias[coord.col + col]
-                           : -0.0f;
+            large_m_column column = large_m_column_of(a, coord.col + col);
+            const float *bias = a.bias[column.gemm];
+            value[i] =
+                bias != NULL && col < TILE::cols && column.col < a.n ? bias[column.col] : -0.0f;
         }
     }
     __device__ __forceinline__ void store_smem(float (&to)[TILE::cols]) const
@@ -83,8 +83,9 @@ large_m_store_rows(large_m_smem<TILE> &s, const large_m_params &a, const large_m
             large_m_write_x16<activation, dtype>(chunk, &sums[(col + i) / 2], bias, col + i);
         ft_fence_proxy_async();
         __syncwarp();
-        if (leads && row < a.m && coord.col + col < a.n)
-            ft_tma_store_2d(chunk, &a.y[coord.gemm], row, 2 * (coord.col + col));
+        large_m_column column = large_m_column_of(a, coord.col + col);
+        if (leads && row < a.m && column.col < a.n)
+            ft_tma_store_2d(chunk, &a.y[column.gemm], row, 2 * column.col);
         ft_bulk_commit();
     }
 }

@@ -17,6 +17,7 @@ enum { CONSUMERS = 2 * LARGE_M_WARPGROUP_THREADS };
 template <int COLS, int STAGES, int SPLITS>
 struct split_k_tile : large_m_tile<1, COLS, STAGES, false> {
     static constexpr int splits = SPLITS, owned = COLS / SPLITS / 8; /* blocks of 8 columns */
+    static constexpr bool spans_gemms = false;
     static constexpr int store_warps = 1; /* no TMA stores, but arrays are not empty */
 };
 
@@ -62,10 +63,11 @@ template <class TILE, ft_activation activation, ft_dtype dtype>
 __device__ __forceinline__ void finish(const split_k_smem<TILE> &s, const large_m_params &a,
                                        const large_m_coord &coord, int rank, unsigned thread)
 {
-    const float *bias = a.bias[coord.gemm];
+    large_m_column column = large_m_column_of(a, coord.col);
+    const float *bias = a.bias[column.gemm];
     int row = coord.row + (int) (thread / 32 * 16 + thread % 32 / 4);
-    int first_col = coord.col + 8 * rank * TILE::owned + (int) thread % 4 * 2;
-    uint16_t *y = (uint16_t *) a.result[coord.gemm];
+    int first_col = column.col + 8 * rank * TILE::owned + (int) thread % 4 * 2;
+    uint16_t *y = (uint16_t *) a.result[column.gemm];
 #pragma unroll
     for (int i = 0; i < TILE::owned; i++) {
         int col = first_col + 8 * i;

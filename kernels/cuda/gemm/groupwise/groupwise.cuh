@@ -440,11 +440,10 @@ __device__ __forceinline__ void groupwise_store(const ft_cuda_groupwise_args &p,
 {
     bool vectorized = linear.rows % N == 0 && (uintptr_t) linear.y % 16 == 0;
 #pragma unroll
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < N; i++)
         if (linear.bias != NULL && row + i < linear.rows)
             value[i] += linear.bias[row + i];
-        value[i] = ft_activate(p.activation, value[i]);
-    }
+    ft_activate_vec<N>(p.activation, value);
     if (vectorized && row < linear.rows) {
         ft_store<N>(linear.y, p.y_dtype, token * linear.rows + row, value);
         return;

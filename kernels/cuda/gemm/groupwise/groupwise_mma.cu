@@ -182,13 +182,9 @@ __device__ __forceinline__ void mma_k_tile(mma_acc<CONFIG> &split, const char *s
 
 /* ---- Sums of splits ------------------------------------------------------------------------- */
 
-/*
- * Add a split to the running total; `first`: there is none yet. split becomes the sum, which is
- * stored unless it is the last.
- */
+/* Add a split to the thread's totals, and reset it; `first`: there are none yet. */
 template <class CONFIG>
-__device__ __forceinline__ void add_split(mma_acc<CONFIG> &split, float4 *totals, bool first,
-                                          bool last)
+__device__ __forceinline__ void add_split(mma_acc<CONFIG> &split, float4 *totals, bool first)
 {
 #pragma unroll
     for (int i = 0; i < CONFIG::tokens / 16; i++)
@@ -203,32 +199,36 @@ __device__ __forceinline__ void add_split(mma_acc<CONFIG> &split, float4 *totals
                 sum[2] = before.z + sum[2];
                 sum[3] = before.w + sum[3];
             }
-            if (!last) {
-                *own = make_float4(sum[0], sum[1], sum[2], sum[3]);
-                sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
-            }
+            *own = make_float4(sum[0], sum[1], sum[2], sum[3]);
+            sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
         }
 }
 
-/* Store the warp's sums, to y or as partial sums. */
+/*
+ * Store the thread's totals, to y or as partial sums: from shared memory, because a loop cannot
+ * index registers, and unrolled this is most of the kernel's code.
+ */
 template <class CONFIG>
-__device__ __forceinline__ void store_acc(const ft_cuda_groupwise_args &p, const mma_params &shape,
-                                          const mma_acc<CONFIG> &sums, int split)
+__device__ __forceinline__ void store_totals(const ft_cuda_groupwise_args &p,
+                                             const mma_params &shape, const float4 *totals,
+                                             int split)
 {
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
     int panel = (int) blockIdx.y * PANELS + warp / 2, g = lane / 4, t = lane % 4;
     size_t first = (size_t) blockIdx.x * CONFIG::tokens + warp % 2 * (CONFIG::tokens / 2) + 2 * t;
     if (panel >= shape.all.panels)
         return;
-#pragma unroll
-    for (int i = 0; i < CONFIG::tokens / 16; i++)
-#pragma unroll
-        for (int c = 0; c < 2; c++) {
-            size_t token = first + 8 * i + c;
-            float value[4] = { sums[i][0][c], sums[i][0][c + 2], sums[i][1][c], sums[i][1][c + 2] };
-            if (token < p.m)
-                mma_store_x4(p, shape, split, token, panel, 4 * g, value);
-        }
+#pragma unroll 1
+    for (int i = 0; i < CONFIG::tokens / 8; i++) {
+        const float4 *own = &totals[i / 2 * 2 * THREADS + threadIdx.x];
+        float4 low = own[0], high = own[THREADS];
+        bool odd = i % 2 != 0;
+        size_t token = first + 8 * (i / 2) + odd;
+        float value[4] = { odd ? low.y : low.x, odd ? low.w : low.z, odd ? high.y : high.x,
+                           odd ? high.w : high.z };
+        if (token < p.m)
+            mma_store_x4(p, shape, split, token, panel, 4 * g, value);
+    }
 }
 
 /* ---- Kernels -------------------------------------------------------------------------------- */
@@ -285,18 +285,11 @@ __launch_bounds__(THREADS, (mma_config<bits, kind, step_scales, M8_TILES>::block
         bool last = column + GROUPWISE_TILE_K >= end;
         if (!last && (column / GROUPWISE_TILE_K + 1) % K_TILES_PER_SPLIT != 0)
             continue;
-        if (shape.sums == NULL) {
-            add_split<form>(sums, totals, split == first, last);
-        } else {
-            store_acc<form>(p, shape, sums, split);
-#pragma unroll
-            for (int i = 0; i < M8_TILES; i++)
-                groupwise_zero_acc(sums[i]);
-        }
+        add_split<form>(sums, totals, split == first || shape.sums != NULL);
+        if (last || shape.sums != NULL)
+            store_totals<form>(p, shape, totals, split);
         split++;
     }
-    if (shape.sums == NULL)
-        store_acc<form>(p, shape, sums, 0);
 #endif
 }
 

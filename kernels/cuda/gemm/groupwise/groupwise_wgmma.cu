@@ -171,15 +171,14 @@ template <class CONFIG> struct wgmma_consumer {
             sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
         }
     }
-    /* The tile is complete. */
-    __device__ __forceinline__ void store_tile()
+    /* The tile is complete: all totals to shared memory. */
+    __device__ __forceinline__ void flush_register_totals()
     {
 #pragma unroll
         for (int i = 0; i < CONFIG::register_totals; i++)
             s.totals()[i * CONFIG::consumers] =
                 make_float4(register_totals[4 * i], register_totals[4 * i + 1],
                             register_totals[4 * i + 2], register_totals[4 * i + 3]);
-        store_part(0, CONFIG::m8_tiles);
     }
     /* The part of the tile that this block finishes: `m8_tiles` 8-token tiles. */
     __device__ __forceinline__ void store_part(int first_eight, int m8_tiles)
@@ -242,26 +241,32 @@ template <class CONFIG> struct wgmma_consumer {
                            ? split[i] + k_tile_acc[i]
                            : fmaf(weights.scale[i % 4 / 2], k_tile_acc[i], split[i]);
     }
-    /* After a k tile: advance, and handle the end of a split or tile. */
+    /*
+     * After a k tile: advance, and handle the end of a split or tile. The epilogue is large, so the
+     * code has it once.
+     */
     __device__ __forceinline__ void advance_k_tile()
     {
-        int number = scheduler.column / GROUPWISE_SPLIT_K;
+        int number = scheduler.column / GROUPWISE_SPLIT_K, first = 0, count = CONFIG::m8_tiles;
+        const bool shares = CONFIG::split_k && a.cluster_size > 1;
         scheduler.advance();
         bool ends = scheduler.ends();
         if (!ends && scheduler.column % GROUPWISE_SPLIT_K != 0)
             return;
-        if (CONFIG::split_k && a.cluster_size > 1) {
+        if (shares) {
             wgmma_cluster_reducer<CONFIG> reducer(s, scheduler, p.m);
             reducer.add(number, ends, split);
-            if (ends)
-                store_part(reducer.first, reducer.count);
+            first = reducer.first;
+            count = reducer.count;
+        } else {
+            add_split(number == 0);
+        }
+        if (!ends)
             return;
-        }
-        add_split(number == 0);
-        if (ends) {
-            store_tile();
+        flush_register_totals();
+        store_part(first, count);
+        if (!shares)
             scheduler.next_tile();
-        }
     }
     /* Mainloop with one k tile of weights in registers: the next one is loaded during the wgmma. */
     __device__ __forceinline__ void mainloop_single_buffer()
@@ -289,6 +294,12 @@ template <class CONFIG> struct wgmma_consumer {
         }
         advance_k_tile();
     }
+    __device__ __forceinline__ void unpack(wgmma_weights<CONFIG> &weights, bool have_arrived)
+    {
+        wgmma_qweights<CONFIG> next;
+        load_next(next, have_arrived);
+        unpack_next(weights, next);
+    }
     /*
      * Finish a k tile while the next one, whose weights are ready, is multiplied; then dequantize
      * the one after it into the registers of the first.
@@ -306,18 +317,6 @@ template <class CONFIG> struct wgmma_consumer {
             unpack(weights, qweights_ready);
         k_tiles_left--;
     }
-    __device__ __forceinline__ void end(wgmma_weights<CONFIG> &weights)
-    {
-        wait(weights);
-        scale(weights);
-        advance_k_tile();
-    }
-    __device__ __forceinline__ void unpack(wgmma_weights<CONFIG> &weights, bool have_arrived)
-    {
-        wgmma_qweights<CONFIG> next;
-        load_next(next, have_arrived);
-        unpack_next(weights, next);
-    }
     /* Mainloop with double-buffered weights. */
     __device__ __forceinline__ void mainloop_double_buffer()
     {
@@ -326,14 +325,19 @@ template <class CONFIG> struct wgmma_consumer {
         multiply(even, false);
         if (k_tiles_left > 1)
             unpack(odd, false);
-        for (;;) {
-            if (k_tiles_left == 1)
-                return end(even);
+        while (k_tiles_left > 1) {
             advance(even, odd);
-            if (k_tiles_left == 1)
-                return end(odd);
+            if (k_tiles_left == 1) {
+                even.scale[0] = odd.scale[0];
+                even.scale[1] = odd.scale[1];
+                break;
+            }
             advance(odd, even);
         }
+        wait(even);
+        odd.fence();
+        scale(even);
+        advance_k_tile();
     }
     __device__ __forceinline__ void consume()
     {

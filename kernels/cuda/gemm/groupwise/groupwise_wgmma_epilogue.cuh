@@ -55,12 +55,31 @@ __device__ __forceinline__ void wgmma_store_x2(const wgmma_output &out, size_t t
             ft_store_as<type, 1>(out.y, token * out.pitch + i, value + i);
 }
 
+/* Adds the bias to a lane's totals and activates them: tokens as below. */
+template <class CONFIG>
+__device__ __forceinline__ void wgmma_activate(wgmma_output &out, size_t token, size_t end,
+                                               float4 *totals)
+{
+#pragma unroll 1
+    for (; token < end; token += 8, totals += CONFIG::consumers) {
+        float4 four = *totals;
+        float value[4] = { four.x, four.y, four.z, four.w };
+        if (out.biased)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                value[j] += out.bias[j / 2];
+        ft_activate_vec<4>(out.activation, value);
+        *totals = make_float4(value[0], value[1], value[2], value[3]);
+    }
+    out.biased = false;
+}
+
 /* Tokens token, token + 1, and the same of each further 8, below `end`. */
-template <class CONFIG, ft_dtype type, bool activates>
+template <class CONFIG, ft_dtype type>
 __device__ __forceinline__ void wgmma_store_as(const wgmma_output &out, size_t token, size_t end,
                                                const float4 *totals)
 {
-#pragma unroll(activates ? 1 : CONFIG::warpgroups == 2 ? 4 : 2)
+#pragma unroll(CONFIG::warpgroups == 2 ? 4 : 2)
     for (int i = 0; token < end; i++, token += 8) {
         float4 four = totals[i * CONFIG::consumers];
         float value[2][2] = { { four.x, four.z }, { four.y, four.w } };
@@ -68,23 +87,11 @@ __device__ __forceinline__ void wgmma_store_as(const wgmma_output &out, size_t t
 #pragma unroll
             for (int j = 0; j < 4; j++)
                 value[j / 2][j % 2] += out.bias[j % 2];
-        if (activates)
-            ft_activate_vec<4>(out.activation, &value[0][0]);
 #pragma unroll
         for (int j = 0; j < 2; j++)
             if (token + j < end)
                 wgmma_store_x2<type>(out, token + j, value[j]);
     }
-}
-
-template <class CONFIG, ft_dtype type>
-__device__ __forceinline__ void wgmma_store_type(const wgmma_output &out, size_t token, size_t end,
-                                                 const float4 *totals)
-{
-    if (out.activation == FT_ACT_NONE)
-        wgmma_store_as<CONFIG, type, false>(out, token, end, totals);
-    else
-        wgmma_store_as<CONFIG, type, true>(out, token, end, totals);
 }
 
 /*
@@ -93,19 +100,21 @@ __device__ __forceinline__ void wgmma_store_type(const wgmma_output &out, size_t
  */
 template <class CONFIG>
 __device__ __forceinline__ void wgmma_store(const ft_cuda_groupwise_args &p, const wgmma_tile &tile,
-                                            size_t first, size_t end, int row, const float4 *totals)
+                                            size_t first, size_t end, int row, float4 *totals)
 {
     wgmma_output out = wgmma_output_of(p, tile, row);
     size_t token = first + threadIdx.x % 4 * 2;
     if (out.columns_in_bounds == 0)
         return;
+    if (out.activation != FT_ACT_NONE)
+        wgmma_activate<CONFIG>(out, token, end, totals);
     switch (out.dtype) {
     case FT_F16:
-        return wgmma_store_type<CONFIG, FT_F16>(out, token, end, totals);
+        return wgmma_store_as<CONFIG, FT_F16>(out, token, end, totals);
     case FT_BF16:
-        return wgmma_store_type<CONFIG, FT_BF16>(out, token, end, totals);
+        return wgmma_store_as<CONFIG, FT_BF16>(out, token, end, totals);
     default:
-        return wgmma_store_type<CONFIG, FT_F32>(out, token, end, totals);
+        return wgmma_store_as<CONFIG, FT_F32>(out, token, end, totals);
     }
 }
 

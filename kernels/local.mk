@@ -316,6 +316,10 @@ cuda_sources = \
 	kernels/cuda/gemm/int8/store_out.cuh \
 	kernels/cuda/gemm/int8/simt.cu \
 	kernels/cuda/gemm/int8/gemv.cu \
+	kernels/cuda/gemm/int8/gemv.cuh \
+	kernels/cuda/gemm/int8/gemv_fused.cu \
+	kernels/cuda/gemm/int8/gemv_fused.h \
+	kernels/cuda/gemm/int8/gemv_input.cuh \
 	kernels/cuda/gemm/int8/wgmma_gemm.cu \
 	kernels/cuda/gemm/int8/wgmma_gemm.cuh \
 	kernels/cuda/gemm/int8/wgmma_any_epilogue.cuh \
@@ -341,6 +345,7 @@ cuda_sources = \
 	kernels/cuda/host/token_history.c \
 	kernels/cuda/rowwise/inputs.cu \
 	kernels/cuda/gemm/linear.cu \
+	kernels/cuda/gemm/linear_int8_decode.cu \
 	kernels/cuda/gemm/linear_groupwise.cu \
 	kernels/cuda/gemm/linear.h \
 	kernels/cuda/gemm/linear_gemv.cu \

@@ -330,6 +330,9 @@ cuda_sources = \
 	kernels/cuda/gemm/int8/wgmma_epilogue.cuh \
 	kernels/cuda/gemm/int8/wgmma_float_out.cu \
 	kernels/cuda/gemm/int8/wgmma_float_out.cuh \
+	kernels/cuda/gemm/f16/decode_f16.cu \
+	kernels/cuda/gemm/f16/decode_f16.cuh \
+	kernels/cuda/gemm/f16/decode_f16.h \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.cu \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.cuh \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.h \

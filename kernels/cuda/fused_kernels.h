@@ -74,6 +74,10 @@ int ft_cuda_group_groupwise(const ft_cuda_group *group);
 bool ft_cuda_group_int8_supports(const ft_cuda_group *group);
 int ft_cuda_group_int8(const ft_cuda_group *group);
 
+/* f16 or bf16, one row: GEMVs with the norm, and the gate where there is one. */
+bool ft_cuda_group_f16_decode_supports(const ft_cuda_group *group);
+int ft_cuda_group_f16_decode(const ft_cuda_group *group);
+
 /* f16 or bf16 GEMMs of one shape with wgmma, in one launch. */
 bool ft_cuda_group_f16_supports(const ft_cuda_group *group);
 int ft_cuda_group_f16(const ft_cuda_group *group);

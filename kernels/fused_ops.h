@@ -24,7 +24,8 @@ extern "C" {
 enum { FT_GROUP_LINEARS = 3 };
 
 typedef enum ft_fusion {
-    FT_FUSION_LINEAR,   /* [NORM, which may add a residual], linears of one input, [GATE of two] */
+    FT_FUSION_LINEAR,   /* [NORM, which may add a residual, or QUANTIZE], linears of one input,
+                         * [GATE of two, [linear of the quantized GATE]] */
     FT_FUSION_ATTENTION /* STORE_KV with rotary positions, and the ATTEND_KV of its queries */
 } ft_fusion;
 
@@ -32,7 +33,12 @@ typedef enum ft_fusion {
 typedef struct ft_fusion_group {
     ft_fusion kind;
     int first, count;
-    bool norm, gate; /* FT_FUSION_LINEAR: first operation is NORM, last one is GATE */
+
+    /*
+     * FT_FUSION_LINEAR: the first operation is NORM or QUANTIZE; GATE follows the linears, and a
+     * linear follows the GATE.
+     */
+    bool norm, quantize, gate, down;
 
     /*
      * FT_FUSION_LINEAR with at least two linears: their weights are contiguous in the order of the
@@ -47,15 +53,15 @@ typedef struct ft_fusion_group {
     size_t result_stride;
 } ft_fusion_group;
 
-/* The first linear of a group, and the number of linears. */
+/* The first linear of a group, and the number of linears of one input. */
 static inline int ft_group_first_linear(const ft_fusion_group *group)
 {
-    return group->first + group->norm;
+    return group->first + group->norm + group->quantize;
 }
 
 static inline int ft_group_linears(const ft_fusion_group *group)
 {
-    return group->count - group->norm - group->gate;
+    return group->count - group->norm - group->quantize - group->gate - group->down;
 }
 
 /* The group that contains operation `op`, or NULL. */

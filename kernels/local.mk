@@ -317,6 +317,10 @@ cuda_sources = \
 	kernels/cuda/gemm/int8/store_out.cuh \
 	kernels/cuda/gemm/int8/simt.cu \
 	kernels/cuda/gemm/int8/gemv.cu \
+	kernels/cuda/gemm/int8/gemv.cuh \
+	kernels/cuda/gemm/int8/gemv_fused.cu \
+	kernels/cuda/gemm/int8/gemv_fused.h \
+	kernels/cuda/gemm/int8/gemv_input.cuh \
 	kernels/cuda/gemm/int8/wgmma_gemm.cu \
 	kernels/cuda/gemm/int8/wgmma_gemm.cuh \
 	kernels/cuda/gemm/int8/wgmma_any_epilogue.cuh \
@@ -327,6 +331,9 @@ cuda_sources = \
 	kernels/cuda/gemm/int8/wgmma_epilogue.cuh \
 	kernels/cuda/gemm/int8/wgmma_float_out.cu \
 	kernels/cuda/gemm/int8/wgmma_float_out.cuh \
+	kernels/cuda/gemm/f16/decode_f16.cu \
+	kernels/cuda/gemm/f16/decode_f16.cuh \
+	kernels/cuda/gemm/f16/decode_f16.h \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.cu \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.cuh \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.h \
@@ -342,6 +349,7 @@ cuda_sources = \
 	kernels/cuda/host/token_history.c \
 	kernels/cuda/rowwise/inputs.cu \
 	kernels/cuda/gemm/linear.cu \
+	kernels/cuda/gemm/linear_int8_decode.cu \
 	kernels/cuda/gemm/linear_groupwise.cu \
 	kernels/cuda/gemm/linear.h \
 	kernels/cuda/gemm/linear_gemv.cu \

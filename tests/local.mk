@@ -89,6 +89,8 @@ c_tests = \
 	tests/cuda/attention/attention.t \
 	tests/cuda/beam_search.t \
 	tests/cuda/gemm_groupwise.t \
+	tests/cuda/fused_f16.t \
+	tests/cuda/fused_int8.t \
 	tests/cuda/fused_ops.t \
 	tests/cuda/conv.t \
 	tests/cuda/gemm_choice.t \
@@ -249,7 +251,9 @@ tests_cuda_relayout_t_SOURCES = tests/cuda/relayout-t.c tests/cuda/gemm_int8.c t
 tests_cuda_generate_t_SOURCES = tests/cuda/generate-t.c tests/lib/random.c tests/lib/random.h
 tests_cuda_gemm_f16_t_SOURCES = tests/cuda/gemm_f16-t.c $(gpu)
 tests_cuda_gemm_groupwise_t_SOURCES = tests/cuda/gemm_groupwise-t.c $(chip)
-tests_cuda_fused_ops_t_SOURCES = tests/cuda/fused_ops-t.c $(chip)
+tests_cuda_fused_ops_t_SOURCES = tests/cuda/fused_ops-t.c tests/cuda/guarded.c tests/cuda/guarded.h $(chip)
+tests_cuda_fused_f16_t_SOURCES = tests/cuda/fused_f16-t.c tests/cuda/guarded.c tests/cuda/guarded.h $(chip)
+tests_cuda_fused_int8_t_SOURCES = tests/cuda/fused_int8-t.c tests/cuda/guarded.c tests/cuda/guarded.h $(chip)
 tests_cuda_batch_invariant_t_SOURCES = tests/cuda/batch_invariant-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h $(gpu)
 tests_cuda_device_t_SOURCES = tests/cuda/device-t.c $(gpu)
 tests_cuda_wgmma_t_SOURCES = tests/cuda/wgmma-t.c $(gpu)

@@ -21,10 +21,11 @@ typedef struct ft_cuda_group {
     ft_fusion kind;
 
     /* FT_FUSION_LINEAR */
-    const ft_cuda_args *norm; /* NULL: none */
+    const ft_cuda_args *norm, *quantize; /* NULL: none; at most one */
     const ft_cuda_args *linear[FT_CUDA_MAX_FUSED];
     int linears;
     const ft_cuda_args *gate; /* NULL: none */
+    const ft_cuda_args *down; /* the linear of the quantized gate; NULL: none */
     bool contiguous;          /* as in ft_fusion_group */
     size_t result_stride;
 
@@ -35,7 +36,7 @@ typedef struct ft_cuda_group {
 typedef struct ft_cuda_fused_kernel {
     const char *name;
     ft_fusion kind;
-    bool norm, gate; /* computes the norm, and the gate, of a group in addition to its linears */
+    bool norm, quantize, gate, down; /* computes these of a group in addition to its linears */
     bool (*supports)(const ft_cuda_group *group);
 
     /* Returns cudaErrorNotSupported and launches nothing where it does not support the group. */
@@ -43,10 +44,10 @@ typedef struct ft_cuda_fused_kernel {
 } ft_cuda_fused_kernel;
 
 /*
- * Select a kernel for a group: up to FT_CUDA_MAX_FUSED linears of one input, with the norm that
- * produces it, the gate that multiplies two outputs, or both. *part receives the operations of the
- * group that the kernel computes. The norm's second output (the residual sum) is written. NULL: no
- * kernel supports the group.
+ * Select a kernel for a group: up to FT_CUDA_MAX_FUSED linears of one input, with the norm or
+ * QUANTIZE that produces it, the gate that multiplies two outputs, and its linear. *part receives
+ * the operations of the group that the kernel computes. The norm's second output (the residual sum)
+ * is written. NULL: no kernel supports the group.
  */
 const ft_cuda_fused_kernel *ft_cuda_fused_kernel_for(const ft_cuda_group *group,
                                                      ft_cuda_group *part);
@@ -57,6 +58,14 @@ const ft_cuda_fused_kernel *ft_cuda_fused_kernel_for(const ft_cuda_group *group,
 bool ft_cuda_group_decode_supports(const ft_cuda_group *group);
 int ft_cuda_group_decode(const ft_cuda_group *group);
 
+/*
+ * Int8, one row: GEMV with the norm or QUANTIZE; and that with the gate, and the GEMV of the gate.
+ */
+bool ft_cuda_group_int8_decode_supports(const ft_cuda_group *group);
+int ft_cuda_group_int8_decode(const ft_cuda_group *group);
+bool ft_cuda_group_int8_ffn_supports(const ft_cuda_group *group);
+int ft_cuda_group_int8_ffn(const ft_cuda_group *group);
+
 /* Group-wise weights: linears as one GEMM. */
 bool ft_cuda_group_groupwise_supports(const ft_cuda_group *group);
 int ft_cuda_group_groupwise(const ft_cuda_group *group);
@@ -64,6 +73,10 @@ int ft_cuda_group_groupwise(const ft_cuda_group *group);
 /* Int8: linears as one GEMM, where their weights are adjacent in memory. */
 bool ft_cuda_group_int8_supports(const ft_cuda_group *group);
 int ft_cuda_group_int8(const ft_cuda_group *group);
+
+/* f16 or bf16, one row: GEMVs with the norm, and the gate where there is one. */
+bool ft_cuda_group_f16_decode_supports(const ft_cuda_group *group);
+int ft_cuda_group_f16_decode(const ft_cuda_group *group);
 
 /* f16 or bf16 GEMMs of one shape with wgmma, in one launch. */
 bool ft_cuda_group_f16_supports(const ft_cuda_group *group);

@@ -6,7 +6,8 @@
  * runs its operations one by one.
  *
  * All plans group linears that share their input.  Only decoders, whose decode steps have few rows,
- * add the norm before and the gate after them, and group STORE_KV with ATTEND_KV.  In encoders such
+ * add the norm or QUANTIZE before them, and the gate and its linear after them, and group STORE_KV
+ * with ATTEND_KV.  In encoders such
  * groups would only cost memory, because the values of a group must not overlap.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -65,13 +66,22 @@ static int count_linears(const ft_plan *plan, int first)
     return count;
 }
 
-/* Whether only the linears after a norm read its result. */
-static bool has_norm(const ft_plan *plan, int norm, int linears)
+/* The only result of an operation besides a sum: a float or quantized value; -1 where it has both.
+ */
+static int single_result(const ft_op *op)
 {
-    const ft_op *op = &plan->op[norm];
-    return op->kind == FT_OP_NORM && op->out >= 0 && op->quantized < 0 && linears > 0 &&
-           plan->op[norm + 1].in[0] == op->out &&
-           is_read_within(plan, op->out, norm + 1, norm + 1 + linears);
+    return op->quantized < 0 ? op->out : op->out < 0 ? op->quantized : -1;
+}
+
+/* Whether an operation of this kind precedes linears that alone read its result. */
+static bool has_input(const ft_plan *plan, ft_op_kind kind, int first, int linears)
+{
+    const ft_op *op = &plan->op[first];
+    int value = single_result(op);
+    return op->kind == kind && linears > 0 && value >= 0 &&
+           (op->quantized < 0 || plan->value[value].dynamic) &&
+           plan->op[first + 1].in[0] == value &&
+           is_read_within(plan, value, first + 1, first + 1 + linears);
 }
 
 /* Whether only the gate after two linears reads their results. */
@@ -81,23 +91,40 @@ static bool has_gate(const ft_plan *plan, int first, int linears)
     if (linears != 2 || at >= end_of_stack(plan, first))
         return false;
     const ft_op *a = &plan->op[first], *b = &plan->op[first + 1], *gate = &plan->op[at];
-    return gate->kind == FT_OP_GATE && gate->quantized < 0 && gate->in[0] == a->out &&
-           gate->in[1] == b->out && a->attr.activation == FT_ACT_NONE &&
-           is_read_within(plan, a->out, at, at + 1) && is_read_within(plan, b->out, at, at + 1);
+    return gate->kind == FT_OP_GATE && gate->in[0] == a->out && gate->in[1] == b->out &&
+           a->attr.activation == FT_ACT_NONE && is_read_within(plan, a->out, at, at + 1) &&
+           is_read_within(plan, b->out, at, at + 1);
 }
 
-/* The linears at `first`, or after a norm at `first`; count 0: none. */
+/* Whether only the linear after a gate reads its result, with row scales. */
+static bool has_down(const ft_plan *plan, int gate)
+{
+    const ft_op *op = &plan->op[gate];
+    return op->quantized >= 0 && op->out < 0 && plan->value[op->quantized].dynamic &&
+           gate + 1 < end_of_stack(plan, gate) && is_linear(op + 1) &&
+           op[1].in[0] == op->quantized && is_read_within(plan, op->quantized, gate + 1, gate + 2);
+}
+
+/*
+ * The linears at `first`, or after a norm or QUANTIZE at `first`; count 0: none. A gate with a
+ * quantized result belongs to them if the linear that reads it does, too.
+ */
 static ft_fusion_group linear_group_at(const ft_plan *plan, int first, bool decoder)
 {
     ft_fusion_group group = { .kind = FT_FUSION_LINEAR, .first = first };
-    int linears = count_linears(plan, first), after_norm = 0;
+    int linears = count_linears(plan, first), after_input = 0;
     if (decoder && linears == 0 && first + 1 < end_of_stack(plan, first))
-        after_norm = count_linears(plan, first + 1);
-    group.norm = has_norm(plan, first, after_norm);
-    if (group.norm)
-        linears = after_norm;
-    group.gate = decoder && has_gate(plan, first + group.norm, linears);
-    group.count = group.norm + linears + group.gate;
+        after_input = count_linears(plan, first + 1);
+    group.norm = has_input(plan, FT_OP_NORM, first, after_input);
+    group.quantize = has_input(plan, FT_OP_QUANTIZE, first, after_input);
+    if (group.norm || group.quantize)
+        linears = after_input;
+    int end = ft_group_first_linear(&group) + linears;
+    group.gate = decoder && has_gate(plan, end - linears, linears);
+    group.down = group.gate && has_down(plan, end);
+    if (group.gate && !group.down)
+        group.gate = plan->op[end].quantized < 0;
+    group.count = end + group.gate + group.down - first;
     return group;
 }
 

@@ -348,13 +348,15 @@ static void write_group(const ft_plan *plan, const ft_fusion_group *group, FILE 
         fprintf(file, "%s + %s\n", ft_op_name(first[0].kind), ft_op_name(first[1].kind));
         return;
     }
-    if (group->norm)
+    if (group->norm || group->quantize)
         fprintf(file, "%s%s + ", first->in[1] >= 0 ? "residual + " : "", ft_op_name(first->kind));
     fputs(ft_op_name(FT_OP_LINEAR), file);
     if (ft_group_linears(group) > 1)
         fprintf(file, " x %d", ft_group_linears(group));
     if (group->gate)
         fprintf(file, " + %s", ft_op_name(FT_OP_GATE));
+    if (group->down)
+        fprintf(file, " + %s", ft_op_name(FT_OP_LINEAR));
     if (group->contiguous)
         fputs(", weights contiguous", file);
     fputc('\n', file);

@@ -122,9 +122,10 @@ static const char *groups_of(const ft_plan *plan)
     for (int i = 0; i < plan->ngroup; i++) {
         const ft_fusion_group *group = &plan->group[i];
         const char *end = group->kind == FT_FUSION_ATTENTION ? "a" : group->contiguous ? "" : "!";
-        length += snprintf(text + length, sizeof text - (size_t) length, "%s%d+%d%s%s%s",
+        length += snprintf(text + length, sizeof text - (size_t) length, "%s%d+%d%s%s%s%s%s",
                            i == 0 ? "" : " ", group->first, group->count, group->norm ? "n" : "",
-                           group->gate ? "g" : "", end);
+                           group->quantize ? "q" : "", group->gate ? "g" : "",
+                           group->down ? "d" : "", end);
     }
     return text;
 }
@@ -191,6 +192,34 @@ static void make_quantized(ft_plan *plan)
     plan->op[GATE].out = -1;
 }
 
+/* The result of an operation becomes quantized with row scales. */
+static void make_dynamic(ft_plan *plan, int op)
+{
+    plan->op[op].quantized = plan->op[op].out;
+    plan->op[op].out = -1;
+    plan->value[plan->op[op].quantized].dynamic = true;
+}
+
+static void quantize_rows(ft_plan *plan)
+{
+    make_dynamic(plan, NORM);
+    make_dynamic(plan, NEXT_NORM);
+    make_dynamic(plan, GATE);
+}
+
+static void read_gate_again(ft_plan *plan)
+{
+    make_dynamic(plan, GATE);
+    plan->output[plan->noutput++] =
+        (ft_output){ .name = "gated", .value = plan->op[GATE].quantized };
+}
+
+static void quantize_context(ft_plan *plan)
+{
+    plan->op[ATTEND].kind = FT_OP_QUANTIZE;
+    make_dynamic(plan, ATTEND);
+}
+
 static void activate_gate(ft_plan *plan)
 {
     plan->op[GATE_W].attr.activation = plan->op[UP_W].attr.activation = FT_ACT_GELU;
@@ -246,7 +275,13 @@ static void test_changes(void)
     test_change(read_turned_again, "0+4n 7+4ng",
                 "a store whose queries are read outside the group is in no group");
     test_change(swap_gate, "0+4n 4+2a 7+3n", "a gate must activate the first linear of its group");
-    test_change(make_quantized, "1+3 4+2a 7+3n", "norms and gates that quantize are in no group");
+    test_change(make_quantized, "1+3 4+2a 7+3n",
+                "norms and gates that quantize with one scale are in no group");
+    test_change(quantize_rows, "0+4n 4+2a 7+5ngd",
+                "a norm with row scales is in a group, and a gate with that of its linear");
+    test_change(read_gate_again, "0+4n 4+2a 7+3n",
+                "a gate whose row scales are read outside the group is in no group");
+    test_change(quantize_context, "0+4n 5+2q! 7+4ng", "QUANTIZE with row scales is in a group");
     test_change(activate_gate, "0+4n 4+2a 7+3n",
                 "gates after linears with an activation are in no group");
     test_change(attend_to_memory, "0+4n 7+4ng", "cross-attention is in no group");

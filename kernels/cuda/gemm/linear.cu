@@ -20,8 +20,7 @@ static bool is_groupwise(const ft_cuda_args *args)
     return args->weight[0]->groupwise.scale != NULL;
 }
 
-/* The GEMM of one int8 or fake-quantized linear. */
-static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
+ft_cuda_gemm_args ft_cuda_linear_gemm_args(const ft_cuda_args *args)
 {
     const ft_weight *weight = args->weight[0];
     bool quantizes = args->quantized.data != NULL;
@@ -51,7 +50,7 @@ static ft_cuda_gemm_args gemm_args_of(const ft_cuda_args *args)
 
 static int run_fake_quantized(const ft_cuda_args *args)
 {
-    ft_cuda_gemm_args p = gemm_args_of(args);
+    ft_cuda_gemm_args p = ft_cuda_linear_gemm_args(args);
     p.x = p.w = p.prepacked = NULL;
     return ft_cuda_gemm_fake_quantized(args->stream, &p, (const float *) args->in[0].data,
                                        (const float *) args->weight[0]->data);
@@ -59,7 +58,7 @@ static int run_fake_quantized(const ft_cuda_args *args)
 
 static int run_int8(const ft_cuda_args *args)
 {
-    ft_cuda_gemm_args p = gemm_args_of(args);
+    ft_cuda_gemm_args p = ft_cuda_linear_gemm_args(args);
     return ft_cuda_gemm_launch(ft_cuda_gemm_select(args->props, &p), args->props, args->stream, &p);
 }
 
@@ -85,11 +84,11 @@ static bool reads_prepacked(ft_cuda_gemm_kernel kernel)
     return kernel == FT_CUDA_GEMM_WGMMA || kernel == FT_CUDA_GEMM_GEMV;
 }
 
-/* One GEMM with an output for each linear; false where the linears need several GEMMs. */
-static bool fuse(const ft_cuda_group *group, ft_cuda_gemm_args *out)
+bool ft_cuda_linear_fuse_int8(const ft_cuda_group *group, ft_cuda_gemm_args *out)
 {
     const ft_cuda_args *const *args = group->linear;
-    ft_cuda_gemm_args first_args = gemm_args_of(args[0]), p = first_args, last = first_args;
+    ft_cuda_gemm_args first_args = ft_cuda_linear_gemm_args(args[0]), p = first_args,
+                      last = first_args;
     ft_cuda_gemm_kernel requested;
     if (!group->contiguous || first_args.prepacked == NULL || first_args.n % 32 != 0)
         return false;
@@ -97,7 +96,7 @@ static bool fuse(const ft_cuda_group *group, ft_cuda_gemm_args *out)
         !reads_prepacked(requested))
         return false;
     for (int i = 1; i < group->linears; i++) {
-        ft_cuda_gemm_args next = gemm_args_of(args[i]);
+        ft_cuda_gemm_args next = ft_cuda_linear_gemm_args(args[i]);
         if (!is_unpadded(&last) || !same_shape(&first_args, &next))
             return false;
         p.width[i] = next.n;
@@ -125,14 +124,14 @@ static bool is_int8(const ft_cuda_group *group)
 extern "C" bool ft_cuda_group_int8_supports(const ft_cuda_group *group)
 {
     ft_cuda_gemm_args p;
-    return is_int8(group) && fuse(group, &p);
+    return is_int8(group) && ft_cuda_linear_fuse_int8(group, &p);
 }
 
 extern "C" int ft_cuda_group_int8(const ft_cuda_group *group)
 {
     const ft_cuda_args *first_args = group->linear[0];
     ft_cuda_gemm_args p;
-    if (!is_int8(group) || !fuse(group, &p))
+    if (!is_int8(group) || !ft_cuda_linear_fuse_int8(group, &p))
         return (int) cudaErrorNotSupported;
     return ft_cuda_gemm_launch(ft_cuda_gemm_select(first_args->props, &p), first_args->props,
                                first_args->stream, &p);
@@ -162,9 +161,9 @@ extern "C" int ft_cuda_linear_explain(const ft_cuda_group *group, char *text, si
         return ft_cuda_linear_groupwise_explain(group, text, size);
     if (first_args->weight[0]->dtype != FT_I8)
         return 0;
-    bool fused = group->linears > 1 && fuse(group, &p);
+    bool fused = group->linears > 1 && ft_cuda_linear_fuse_int8(group, &p);
     if (!fused)
-        p = gemm_args_of(first_args);
+        p = ft_cuda_linear_gemm_args(first_args);
     ft_cuda_gemm_explain(first_args->props, &p, text, size);
     return fused ? group->linears : 1;
 }
@@ -189,5 +188,8 @@ extern "C" ft_workspace ft_cuda_linear_workspace(const ft_cuda_device_props *pro
     else if (is_float) /* weights are converted in chunks of a fixed size */
         need.scratch = ft_cuda_linear_float_scratch(x, weight);
     need.blas = need.scratch > 0 || (is_float && !plan->batch_invariant && x->rows == FT_TOKENS);
+    size_t decode =
+        weight->dtype == FT_I8 && x->dynamic ? ft_cuda_linear_ffn_scratch(weight->cols) : 0;
+    need.scratch = need.scratch > decode ? need.scratch : decode;
     return need;
 }

@@ -16,6 +16,15 @@
  */
 int ft_cuda_linear_float(const ft_cuda_args *args);
 
+/* The GEMM of one int8 or fake-quantized linear. */
+ft_cuda_gemm_args ft_cuda_linear_gemm_args(const ft_cuda_args *args);
+
+/* One int8 GEMM with an output for each linear; false where the linears need several GEMMs. */
+bool ft_cuda_linear_fuse_int8(const ft_cuda_group *group, ft_cuda_gemm_args *out);
+
+/* Scratch bytes of ft_cuda_group_int8_ffn() for the linear of a gate with `k` columns. */
+size_t ft_cuda_linear_ffn_scratch(size_t k);
+
 /* GEMM of group-wise weights, its description for users, and its scratch bytes. */
 int ft_cuda_linear_groupwise(const ft_cuda_args *args);
 int ft_cuda_linear_groupwise_explain(const ft_cuda_group *group, char *text, size_t size);

@@ -13,35 +13,86 @@ static_assert((int) FT_GROUP_LINEARS <= (int) FT_CUDA_MAX_FUSED,
               "kernels support all linears of a group");
 
 /*
- * In order of preference.  Where the selected kernel does not compute the norm of a group, the norm
- * runs before it as a kernel of its own; likewise the gate runs after it.
+ * In order of preference.  Where the selected kernel does not compute the norm or QUANTIZE of a
+ * group, that runs before it as a kernel of its own; likewise the gate and its linear run after it.
  */
 static const ft_cuda_fused_kernel kernels[] = {
-    { "norm, groupwise gemv, gate", FT_FUSION_LINEAR, true, true, ft_cuda_group_decode_supports,
-      ft_cuda_group_decode },
-    { "groupwise gemv, gate", FT_FUSION_LINEAR, false, true, ft_cuda_group_decode_supports,
-      ft_cuda_group_decode },
-    { "groupwise", FT_FUSION_LINEAR, false, false, ft_cuda_group_groupwise_supports,
-      ft_cuda_group_groupwise },
-    { "int8", FT_FUSION_LINEAR, false, false, ft_cuda_group_int8_supports, ft_cuda_group_int8 },
-    { "f16", FT_FUSION_LINEAR, false, false, ft_cuda_group_f16_supports, ft_cuda_group_f16 },
-    { "cuBLAS strided batch", FT_FUSION_LINEAR, false, false, ft_cuda_group_cublas_supports,
-      ft_cuda_group_cublas },
-    { "store, attend", FT_FUSION_ATTENTION, false, false, ft_cuda_store_attend_supports,
-      ft_cuda_store_attend },
+    { .name = "norm, groupwise gemv, gate",
+      .kind = FT_FUSION_LINEAR,
+      .norm = true,
+      .gate = true,
+      .supports = ft_cuda_group_decode_supports,
+      .launch = ft_cuda_group_decode },
+    { .name = "groupwise gemv, gate",
+      .kind = FT_FUSION_LINEAR,
+      .gate = true,
+      .supports = ft_cuda_group_decode_supports,
+      .launch = ft_cuda_group_decode },
+    { .name = "norm, int8 gemv, gate, int8 gemv",
+      .kind = FT_FUSION_LINEAR,
+      .norm = true,
+      .gate = true,
+      .down = true,
+      .supports = ft_cuda_group_int8_ffn_supports,
+      .launch = ft_cuda_group_int8_ffn },
+    { .name = "norm, int8 gemv",
+      .kind = FT_FUSION_LINEAR,
+      .norm = true,
+      .supports = ft_cuda_group_int8_decode_supports,
+      .launch = ft_cuda_group_int8_decode },
+    { .name = "quantize, int8 gemv",
+      .kind = FT_FUSION_LINEAR,
+      .quantize = true,
+      .supports = ft_cuda_group_int8_decode_supports,
+      .launch = ft_cuda_group_int8_decode },
+    { .name = "norm, f16 gemv, gate",
+      .kind = FT_FUSION_LINEAR,
+      .norm = true,
+      .gate = true,
+      .supports = ft_cuda_group_f16_decode_supports,
+      .launch = ft_cuda_group_f16_decode },
+    { .name = "groupwise",
+      .kind = FT_FUSION_LINEAR,
+      .supports = ft_cuda_group_groupwise_supports,
+      .launch = ft_cuda_group_groupwise },
+    { .name = "int8",
+      .kind = FT_FUSION_LINEAR,
+      .supports = ft_cuda_group_int8_supports,
+      .launch = ft_cuda_group_int8 },
+    { .name = "f16",
+      .kind = FT_FUSION_LINEAR,
+      .supports = ft_cuda_group_f16_supports,
+      .launch = ft_cuda_group_f16 },
+    { .name = "cuBLAS strided batch",
+      .kind = FT_FUSION_LINEAR,
+      .supports = ft_cuda_group_cublas_supports,
+      .launch = ft_cuda_group_cublas },
+    { .name = "store, attend",
+      .kind = FT_FUSION_ATTENTION,
+      .supports = ft_cuda_store_attend_supports,
+      .launch = ft_cuda_store_attend },
 };
 
-/* The part of a group that a kernel computes; false where the group lacks that norm or gate. */
+/*
+ * The part of a group that a kernel computes; false where the group lacks an operation that the
+ * kernel needs. A kernel with a norm also runs without a gate.
+ */
 static bool restrict_to_kernel(ft_cuda_group *part, const ft_cuda_group *group,
                                const ft_cuda_fused_kernel *kernel)
 {
     *part = *group;
     if (!kernel->norm)
         part->norm = NULL;
+    if (!kernel->quantize)
+        part->quantize = NULL;
     if (!kernel->gate)
         part->gate = NULL;
+    if (!kernel->down)
+        part->down = NULL;
     return part->kind == kernel->kind && (!kernel->norm || part->norm != NULL) &&
-           (!kernel->gate || kernel->norm || part->gate != NULL);
+           (!kernel->quantize || part->quantize != NULL) &&
+           (!kernel->gate || kernel->norm || part->gate != NULL) &&
+           (!kernel->down || part->down != NULL);
 }
 
 const ft_cuda_fused_kernel *ft_cuda_fused_kernel_for(const ft_cuda_group *group,

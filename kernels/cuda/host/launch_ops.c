@@ -147,7 +147,7 @@ static ft_status run_op(const ft_cuda_launch_context *l, const ft_op *op, ft_err
 
 /* ---- Fusion groups ------------------------------------------------------------------------ */
 
-enum { MAX_GROUP_OPS = FT_GROUP_LINEARS + 2 };
+enum { MAX_GROUP_OPS = FT_GROUP_LINEARS + 3 };
 
 /* A fusion group and the arguments of its operations. */
 typedef struct group_args {
@@ -158,11 +158,14 @@ typedef struct group_args {
 static void collect_linears(group_args *out, const ft_fusion_group *group)
 {
     ft_cuda_group *g = &out->group;
+    int first = ft_group_first_linear(group) - group->first;
     g->norm = group->norm ? &out->args[0] : NULL;
+    g->quantize = group->quantize ? &out->args[0] : NULL;
     g->linears = ft_group_linears(group);
     for (int i = 0; i < g->linears; i++)
-        g->linear[i] = &out->args[group->norm + i];
-    g->gate = group->gate ? &out->args[group->count - 1] : NULL;
+        g->linear[i] = &out->args[first + i];
+    g->gate = group->gate ? &out->args[first + g->linears] : NULL;
+    g->down = group->down ? &out->args[first + g->linears + 1] : NULL;
     g->contiguous = group->contiguous;
     g->result_stride = group->result_stride;
 }
@@ -201,8 +204,8 @@ static ft_status run_group(const ft_cuda_launch_context *l, const ft_fusion_grou
     int first = group->first, end = first + group->count;
     if (kernel == NULL)
         return run_separately(l, first, end, err);
-    int begin = first + (fused.norm == NULL && all.group.norm != NULL);
-    int rest = end - (fused.gate == NULL && all.group.gate != NULL);
+    int begin = first + (fused.norm != all.group.norm || fused.quantize != all.group.quantize);
+    int rest = end - (fused.gate != all.group.gate) - (fused.down != all.group.down);
     const ft_op *reported = fused.kind == FT_FUSION_LINEAR ? fused.linear[0]->op : fused.attend->op;
     FT_TRY(run_separately(l, first, begin, err));
     FT_TRY(status_of(l, kernel->launch(&fused), reported, err));

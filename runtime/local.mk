@@ -91,6 +91,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/base/base64.c runtime/base/base64.h \
 	runtime/base/affix.h \
 	runtime/base/file_name.h \
+	runtime/base/read_file.c runtime/base/read_file.h \
 	runtime/base/file_memory.c runtime/base/file_memory.h \
 	runtime/base/clock.h \
 	runtime/tuning/tuning.c runtime/tuning/tuning.h \

@@ -9,6 +9,7 @@
 
 #include "runtime/base/json_build.h"
 #include "runtime/base/json_reader.h"
+#include "runtime/base/read_file.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -156,30 +157,14 @@ ft_status ft_chat_template_read(ft_chat_template **out, const char *label,
 
 /* ---- One file ----------------------------------------------------------------------------- */
 
-static ft_status read_whole(const char *path, char **text, size_t *bytes, ft_error *err)
-{
-    const size_t capacity = ((size_t) 1 << 20) + 1; /* a byte more than a template may have */
-    FILE *file = fopen(path, "rb");
-    *text = NULL;
-    if (file == NULL)
-        return ft_fail_errno(err, "%s: cannot open", path);
-    *text = malloc(capacity);
-    *bytes = *text == NULL ? 0 : fread(*text, 1, capacity, file);
-    ft_status status = FT_OK;
-    if (*text == NULL)
-        status = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
-    else if (ferror(file))
-        status = ft_fail_errno(err, "%s: cannot read", path);
-    fclose(file);
-    return status;
-}
+enum { MAX_TEMPLATE = 1 << 20 };
 
 static ft_status open_file(ft_chat_template *t, const char *path, const char *bos_token,
                            const char *eos_token, ft_error *err)
 {
     char *text;
     size_t bytes = 0;
-    ft_status status = read_whole(path, &text, &bytes, err);
+    ft_status status = ft_file_read(&text, &bytes, path, MAX_TEMPLATE, err);
     if (status == FT_OK)
         status = ft_jinja_parse(&t->template, path, text, bytes, err);
     free(text);

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/text/tokenizer_json.h"
+#include "runtime/base/read_file.h"
 #include "runtime/base/utf8.h"
 
 #include <stdio.h>
@@ -45,34 +46,6 @@ ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *j
     return FT_OK;
 }
 
-/* Read a file, at most one byte more than the limit; the caller frees *data. */
-static ft_status read_file(const char *path, char **data, size_t *bytes, ft_error *err)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return ft_fail_errno(err, "%s", path);
-    ft_status rc = FT_OK;
-    size_t capacity = 0, got = 0;
-    *data = NULL;
-    do {
-        capacity = capacity == 0 ? 1 << 16 : capacity * 2;
-        if (capacity > FT_TOKENIZER_MAX_FILE)
-            capacity = FT_TOKENIZER_MAX_FILE + 1;
-        char *grown = realloc(*data, capacity);
-        if (grown == NULL) {
-            rc = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
-            break;
-        }
-        *data = grown;
-        got += fread(*data + got, 1, capacity - got, file);
-        if (ferror(file))
-            rc = ft_fail_errno(err, "%s", path);
-    } while (rc == FT_OK && got == capacity && capacity <= FT_TOKENIZER_MAX_FILE);
-    fclose(file);
-    *bytes = got;
-    return rc;
-}
-
 ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err)
 {
     char *json = NULL;
@@ -80,7 +53,7 @@ ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err)
     FT_REQUIRE(out, err);
     *out = NULL;
     FT_REQUIRE(path, err);
-    ft_status rc = read_file(path, &json, &bytes, err);
+    ft_status rc = ft_file_read(&json, &bytes, path, FT_TOKENIZER_MAX_FILE, err);
     if (rc == FT_OK)
         rc = ft_tokenizer_parse(out, path, json, bytes, err);
     free(json);

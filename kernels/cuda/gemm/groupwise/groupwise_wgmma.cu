@@ -242,8 +242,8 @@ template <class CONFIG> struct wgmma_consumer {
                            : fmaf(weights.scale[i % 4 / 2], k_tile_acc[i], split[i]);
     }
     /*
-     * After a k tile: advance, and handle the end of a split or tile. The epilogue is large, so the
-     * code has it once.
+     * After a k tile: advance, and handle the end of a split or tile. The epilogue takes long to
+     * compile, so both ways of splitting k share one.
      */
     __device__ __forceinline__ void advance_k_tile()
     {
@@ -334,7 +334,7 @@ template <class CONFIG> struct wgmma_consumer {
             }
             advance(odd, even);
         }
-        wait(even);
+        wait(even); /* the last k tile: in `odd` if that is where its weights are */
         odd.fence();
         scale(even);
         advance_k_tile();

@@ -5,9 +5,10 @@
  * Only lowering (runtime/graph/lower_fusion.c) decides the groups and writes them into the plan.
  * ft_plan_layout() gives the values that a group reads and writes distinct memory until the group
  * has ended, because some thread blocks of the kernel still read inputs of the first operation
- * while others write results of the last one.  ft_backend.upload makes the weights of a contiguous
- * group contiguous.  A device launches the fused kernel that supports the group, or runs the
- * operations one by one.  A fused kernel may omit writing values that only the group reads.
+ * while others write results of the last one.  A GATE whose linear is in the group runs after the
+ * linears before it have ended, with the linear.  ft_backend.upload makes the weights of a
+ * contiguous group contiguous.  A device launches the fused kernel that supports the group, or runs
+ * the operations one by one.  A fused kernel may omit writing values that only the group reads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -145,14 +145,18 @@ bool ft_plan_stores(const ft_plan *plan, int value)
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* For each operation the first and the last operation of its fusion group. */
+/*
+ * For each operation the first and the last operation that may run at the same time: those of its
+ * fusion group, except a gate with its linear, which follow the others in a kernel of their own.
+ */
 static void find_extents(const ft_plan *plan, ft_lifetime *extent)
 {
     for (int i = 0; i < plan->nop; i++)
         extent[i] = (ft_lifetime){ i, i };
     for (int i = 0; i < plan->ngroup; i++) {
         const ft_fusion_group *group = &plan->group[i];
-        ft_lifetime all = { group->first, group->first + group->count - 1 };
+        int count = group->down ? group->count - 2 : group->count;
+        ft_lifetime all = { group->first, group->first + count - 1 };
         for (int op = all.first; op <= all.last; op++)
             extent[op] = all;
     }

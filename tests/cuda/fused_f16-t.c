@@ -30,8 +30,8 @@ static const shape shapes[] = {
     { FT_F16, { 2048, 512, 512 }, 2048, true, false, FT_ACT_NONE },
     { FT_F16, { 4096, 4096 }, 2048, true, false, FT_ACT_SILU },
     { FT_BF16, { 1024, 256, 256 }, 4096, true, true, FT_ACT_NONE },
-    { FT_BF16, { 9000, 9000 }, 512, false, true, FT_ACT_SILU },
-    { FT_F16, { 4096, 4096, 4096 }, 1024, false, false, FT_ACT_NONE },
+    { FT_BF16, { 4600, 4600 }, 512, false, true, FT_ACT_SILU },
+    { FT_F16, { 9000, 9000, 9000 }, 512, false, false, FT_ACT_NONE },
     { FT_F16, { 100, 33, 4200 }, 768, true, true, FT_ACT_NONE },
     { FT_F16, { 4200, 4200 }, 256, true, true, FT_ACT_GELU },
 };

@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_ROWS = 2, SCRATCH = 1 << 20 };
+enum { MAX_ROWS = 2, SCRATCH = 1 << 20, SMEM = 192 << 10 };
 
 /* The widths of the linears, 0 after the last one, and the operations around them. */
 typedef struct shape {
@@ -244,8 +244,8 @@ int main(void)
     char text[GPU_TEXT];
     if (!find_gpu(&props, text))
         skip_all("%s", text);
-    if (props.capability < 90)
-        skip_all("%s: int8 decode groups need sm_90", text);
+    if (props.capability < 90 || props.smem_bytes < SMEM)
+        skip_all("%s: int8 decode groups need sm_90 and %d KB of shared memory", text, SMEM >> 10);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (size_t tokens = 1; tokens <= MAX_ROWS; tokens++) {
             fused c, expected;

@@ -392,6 +392,23 @@ static void test_memory(void)
     ft_plan_fini(&plan);
 }
 
+/* The kernels of a gate with its linear run one after the other. */
+static void test_memory_of_down(void)
+{
+    ft_plan plan = layer();
+    quantize_rows(&plan);
+    find_groups(&plan);
+    (void) lay_out(&plan);
+    ft_fusion_group linears = plan.group[2];
+    ok(linears.down, "the last group has a gate and its linear");
+    linears.count -= 2;
+    is_int(has_pdl(&plan, &linears, 1), 0,
+           "the values of a norm and its linears share no memory with each other");
+    ok(has_pdl(&plan, &plan.group[2], 1) > 0,
+       "the linear of a gate may write where its group's norm has read");
+    ft_plan_fini(&plan);
+}
+
 /* Results at equal distances are what a strided batch of GEMMs asks for. */
 static void test_stride(void)
 {
@@ -440,6 +457,7 @@ int main(void)
     test_copy();
     test_weights();
     test_memory();
+    test_memory_of_down();
     test_stride();
     test_text();
     return done_testing();

@@ -11,7 +11,7 @@
  */
 #include "kernels/cuda/gemm/int8/gemv_input.cuh"
 
-enum { STAGES = 4 };
+enum { STAGES = 4 }; /* per warp: with 6 or 8 a decode step of Llama 2 7B takes 1 or 2 % longer */
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
@@ -61,8 +61,7 @@ __device__ __forceinline__ void gate_epilogue(gemv_smem &s, const ft_cuda_gemm_a
 
 #endif
 
-/* grid = thread blocks with as many row tiles, or pairs of them, each; blockDim.x = GEMV_THREADS.
- */
+/* grid = blocks_of(); blockDim.x = GEMV_THREADS. */
 template <ft_gemv_source source, int max_k, bool gates>
 static __global__ void __launch_bounds__(GEMV_THREADS, 2)
     gemv_fused_kernel(const __grid_constant__ ft_cuda_gemm_args p,
@@ -115,6 +114,7 @@ static size_t max_k_of(ft_gemv_source source)
                                       : GEMV_PRODUCTS_MAX_K;
 }
 
+/* As many thread blocks as have an equal number of row tiles, or of pairs, but the last one. */
 static unsigned blocks_of(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p, bool gates)
 {
     unsigned units = (unsigned) ((p->n + 31) / 32 * 2) / (gates ? 2 : 1);

@@ -191,6 +191,7 @@ cuda_sources = \
 	kernels/cuda/attention/cache/store_attend.cuh \
 	kernels/cuda/attention/cache/prefill_int8.cu \
 	kernels/cuda/attention/cache/prefill_int8.cuh \
+	kernels/cuda/attention/cache/prefill_dequantized.cu \
 	kernels/cuda/attention/cache/prefill_wgmma.cu \
 	kernels/cuda/attention/attention.cu \
 	kernels/cuda/attention/attention.cuh \

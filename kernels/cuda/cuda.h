@@ -255,6 +255,7 @@ typedef struct ft_cuda_batch {
     size_t capacity; /* tokens per cache slot: ft_limits.context */
     bool decode_step;     /* one row per sequence, its token was sampled before: ft_batch */
     bool batch_invariant; /* float GEMMs must be batch-invariant */
+    bool few_kv_pages;    /* prompts see at most ft_cuda_prefill_pages() */
     size_t selected;
     const int32_t *selected_rows;
     const ft_sampling_params *sampling; /* NULL: no sampling */
@@ -336,6 +337,9 @@ typedef ft_workspace ft_cuda_workspace_fn(const ft_cuda_device_props *props, con
 #define X(NAME, name, READS, WRITES, STORAGE, WORK, RUNS, CPU, CUDA) FT_CUDA_DECLARE_##CUDA(name)
 #include "kernels/ops.def"
 #undef X
+
+/* Pages of an int8 KV cache that a forward pass over prompts can copy to scratch memory. */
+size_t ft_cuda_prefill_pages(const ft_limits *limits);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */
 

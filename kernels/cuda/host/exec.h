@@ -20,6 +20,7 @@ typedef struct ft_cuda_bucket {
     size_t beam_groups, max_beams; /* ... beam searches, and beams of the widest one */
     size_t cross_kv, n_beams; /* encoder-decoders: tokens of the longest source; ft_batch.lanes */
     bool is_decode, samples, is_encoder;
+    bool few_kv_pages; /* ft_cuda_batch.few_kv_pages */
 } ft_cuda_bucket;
 
 /* Byte offsets of the inputs of a forward pass, in the pinned buffer and on the device. */

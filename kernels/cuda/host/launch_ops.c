@@ -39,6 +39,7 @@ static void add_kv_cache(ft_cuda_batch *batch, const ft_cuda_launch_context *l)
     batch->context = l->bucket->context;
     batch->capacity = exec->limits.context;
     batch->decode_step = l->bucket->is_decode;
+    batch->few_kv_pages = l->bucket->few_kv_pages;
     batch->selected = l->bucket->selected;
     batch->selected_rows = ints_at(exec, l->at.selected_rows);
     if (l->bucket->samples)

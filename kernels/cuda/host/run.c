@@ -46,7 +46,8 @@ static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
     return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
            a->selected == b->selected && a->is_decode == b->is_decode && a->samples == b->samples &&
            a->beam_groups == b->beam_groups && a->max_beams == b->max_beams &&
-           a->cross_kv == b->cross_kv && a->n_beams == b->n_beams && a->is_encoder == b->is_encoder;
+           a->cross_kv == b->cross_kv && a->n_beams == b->n_beams &&
+           a->is_encoder == b->is_encoder && a->few_kv_pages == b->few_kv_pages;
 }
 
 /* The graph of this bucket, or an entry for it: a free one, or the least recently used. */

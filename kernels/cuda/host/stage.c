@@ -7,6 +7,7 @@
 
 #include "kernels/beam_search.h"
 #include "kernels/cuda/host/exec.h"
+#include "kernels/kv_cache.h"
 #include "runtime/mem.h"
 
 #include <assert.h>
@@ -79,6 +80,23 @@ static size_t max_beams_of(const ft_batch *batch)
     return (size_t) max_value;
 }
 
+/* Pages of the KV cache that the tokens of a batch see, those of each sequence counted anew. */
+static size_t kv_pages_of(const ft_batch *batch)
+{
+    size_t pages = 0;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        size_t tokens = (size_t) (batch->start[i + 1] - batch->start[i]);
+        pages += tokens > 0 ? ft_pages_for_tokens((size_t) batch->n_past[i] + tokens) : 0;
+    }
+    return pages;
+}
+
+static bool has_few_kv_pages(const ft_exec *exec, const ft_batch *batch)
+{
+    return exec->has_cache && !batch->source && !batch->decode_step && batch->n_past != NULL &&
+           kv_pages_of(batch) <= ft_cuda_prefill_pages(&exec->limits);
+}
+
 ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch)
 {
     ft_cuda_bucket b = {
@@ -93,6 +111,7 @@ ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch)
         .beam_groups = batch->beams != NULL ? batch->groups : 0,
         .max_beams = max_beams_of(batch),
         .is_encoder = batch->source,
+        .few_kv_pages = has_few_kv_pages(exec, batch),
     };
     if (!exec->exact_shape)
         round_up_bucket(&b, &exec->limits);

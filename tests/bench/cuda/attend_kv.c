@@ -5,10 +5,10 @@
  *
  * Decode: one row for each of some sequences of equal length; the bandwidth is that of reading the
  * cache.  Prefill: the last rows of one text; the TFLOPS count 4 head_size operations for each key
- * to which a row attends.  With LANES, that many sequences are the beams of a search, with a cache
- * that they share, and with cross-attention KV of CONTEXT tokens.  Every case is a graph of
- * launches over caches that together exceed the L2 cache (replay.h); the first line is the
- * bandwidth of a copy kernel measured in the same way.
+ * to which a row attends; over an int8 cache also without the copy in float.  With LANES, that many
+ * sequences are the beams of a search, with a cache that they share, and with cross-attention KV of
+ * CONTEXT tokens.  Every case is a graph of launches over caches that together exceed the L2 cache
+ * (replay.h); the first line is the bandwidth of a copy kernel measured in the same way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -183,9 +183,13 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
         s->store.weight[0] = &f->frequency;
         s->store.in[0] = s->store.out = rows_of(f, rows, cols, FT_F16);
         s->store.in[1] = s->store.in[2] = rows_of(f, rows, kv_cols, FT_F16);
-        ft_value value = { .cols = cols };
+        ft_value value = { .cols = cols, .dtype = p->cache };
         ft_plan plan = { .value = &value };
-        ft_limits limits = { .sequences = p->sequences, .context = p->context };
+        ft_limits limits = { .tokens = rows,
+                             .sequences = p->sequences,
+                             .context = cached / p->sequences };
+        s->batch.few_kv_pages =
+            p->rows > 1 && cached / FT_PAGE_TOKENS <= ft_cuda_prefill_pages(&limits);
         ft_workspace need = ft_cuda_attend_kv_workspace(&props, &plan, &f->attend, &limits);
         s->store.scratch_bytes = need.scratch;
         s->store.scratch = device_memory(f, need.scratch);
@@ -236,6 +240,17 @@ static int launch_attend(cudaStream_t stream, size_t i, void *data)
     return ft_cuda_attend_kv(&args);
 }
 
+static int launch_attend_in_place(cudaStream_t stream, size_t i, void *data)
+{
+    field *f = data;
+    ft_cuda_args args = f->sets[i % (size_t) f->count].attend;
+    ft_cuda_batch batch = *args.batch;
+    batch.few_kv_pages = false;
+    args.batch = &batch;
+    args.stream = stream;
+    return ft_cuda_attend_kv(&args);
+}
+
 static int launch_store(cudaStream_t stream, size_t i, void *data)
 {
     field *f = data;
@@ -267,6 +282,8 @@ static void report(const problem *p)
         printf("%6.0f GB/s; ", bytes / attend * 1e-3);
     else
         printf("%6.1f TFLOPS (%zu rows); ", flops / attend * 1e-6, p->rows);
+    if (p->rows > 1 && p->cache == FT_I8)
+        printf("in place %8.2f us; ", replay(launch_attend_in_place, f));
     printf("store %6.2f us\n", store);
     fflush(stdout);
     close_field(f);

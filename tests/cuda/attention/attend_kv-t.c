@@ -207,6 +207,9 @@ static void test_int8_as_f16(const shape *s)
     world_init(&w, s, lengths, FT_COUNT(lengths));
     run_prompts(&w, 1000, 0, 0);
     void *from_int8 = keep_result(&w);
+    w.never_copies = true;
+    run_prompts(&w, 1000, 0, 0);
+    same_as(&w, from_int8, "prompts that read the int8 cache without a copy", name_of(s));
     copy c = download_cache(&w);
     size_t n = w.bytes[0];
     for (int part = 0; part < 2; part++) {
@@ -288,6 +291,12 @@ int main(void)
     open_device();
     bool has_wgmma = props.has_wgmma;
     test_whole_and_shared();
+    for (size_t i = 0; i < FT_COUNT(shapes); i++)
+        if (shapes[i].cache == FT_I8 && shapes[i].dtype != FT_F32)
+            test_int8_as_f16(&shapes[i]);
+    props.has_wgmma = false;
+    test_int8_as_f16(&shapes[1]);
+    props.has_wgmma = has_wgmma;
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {
         test_prompts(&shapes[i], i % 6 == 0);
         test_steps(&shapes[i], lengths, FT_COUNT(lengths), STEPS);
@@ -296,12 +305,6 @@ int main(void)
             test_prompts(&shapes[i], i % 6 == 1);
         props.has_wgmma = has_wgmma;
     }
-    for (size_t i = 0; i < FT_COUNT(shapes); i++)
-        if (shapes[i].cache == FT_I8 && shapes[i].dtype != FT_F32)
-            test_int8_as_f16(&shapes[i]);
-    props.has_wgmma = false;
-    test_int8_as_f16(&shapes[1]);
-    props.has_wgmma = has_wgmma;
     test_short_steps();
     test_batch_of_64();
     test_long_steps();

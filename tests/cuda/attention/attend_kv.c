@@ -211,7 +211,7 @@ void world_forget(world *w)
 typedef struct arrays {
     int32_t *start, *seq_id, *n_past, *n_tokens, *last, *slot, *pages;
     ft_cuda_query_tile *block;
-    size_t rows, sequences, blocks, context, longest;
+    size_t rows, sequences, blocks, context, longest, kv_pages;
 } arrays;
 
 static void add_piece(arrays *a, const world *w, const piece *p)
@@ -232,6 +232,7 @@ static void add_piece(arrays *a, const world *w, const piece *p)
     a->start[i + 1] = (int32_t) a->rows;
     size_t end = (size_t) (p->from + p->count);
     a->context = end > a->context ? end : a->context;
+    a->kv_pages += ft_pages_for_tokens(end);
     end = (size_t) w->length[p->text];
     a->longest = end > a->longest ? end : a->longest;
 }
@@ -320,12 +321,21 @@ static void check_counters(void)
             bail_out("a kernel left counter %d at %u", i, host[i]);
 }
 
+static ft_limits limits_of(const ft_cuda_batch *batch)
+{
+    return (ft_limits){ .tokens = batch->tokens,
+                        .sequences = batch->sequences,
+                        .context =
+                            batch->context > batch->capacity ? batch->context : batch->capacity,
+                        .cross_kv = batch->cross_kv };
+}
+
 static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
 {
     size_t each = sizeof(int32_t), n = a->sequences;
     used = 0;
     const int32_t *pages = place(a->pages, n * w->max_pages * each);
-    return (ft_cuda_batch){
+    ft_cuda_batch batch = {
         .tokens = a->rows,
         .sequences = n,
         .start = place(a->start, (n + 1) * each),
@@ -346,6 +356,9 @@ static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
         .cross_kv = a->longest,
         .beam_width = (size_t) w->of.beam_width,
     };
+    ft_limits limits = limits_of(&batch);
+    batch.few_kv_pages = !step && !w->never_copies && a->kv_pages <= ft_cuda_prefill_pages(&limits);
+    return batch;
 }
 
 static void add_cache(ft_cuda_args *args, const world *w)
@@ -400,14 +413,12 @@ static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
 /* The output and scratch of attention. */
 static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, int count)
 {
-    ft_value value = { .cols = (int32_t) world_cols(w) };
+    ft_value value = { .cols = (int32_t) world_cols(w), .dtype = w->s.cache };
     ft_plan plan = { .value = &value };
     args->out = gather(w, NULL, world_cols(w), pieces, count, args->batch->tokens);
-    ft_limits limits = { .sequences = args->batch->sequences,
-                         .context = args->batch->context,
-                         .cross_kv = args->batch->cross_kv };
+    ft_limits limits = limits_of(args->batch);
     ft_workspace need = ft_cuda_attend_kv_workspace(args->props, &plan, args->op, &limits);
-    if (args->batch->decode_step)
+    if (args->batch->decode_step || args->batch->few_kv_pages)
         args->scratch_bytes = need.scratch;
     args->scratch = place(NULL, args->scratch_bytes);
     if (need.counters > COUNTERS)

@@ -44,6 +44,7 @@ typedef struct world {
     void *cache[4];               /* device: keys, values, their scales */
     size_t bytes[4];              /* of each */
     void *turned, *result;        /* host: the results of STORE_KV and ATTEND_KV, all rows */
+    bool never_copies;            /* prompts read an int8 cache in place */
 } world;
 
 /* Some tokens of a text. */

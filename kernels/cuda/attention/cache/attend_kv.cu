@@ -75,6 +75,11 @@ static int prefill(const ft_cuda_args *args, const ft_attend_kv_params *a)
     int status = ft_cuda_attend_kv_prefill_wgmma(args->props, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
+    if (args->batch->few_kv_pages)
+        status = ft_cuda_attend_kv_prefill_dequantized(args->props, args->stream, a, args->scratch,
+                                                       args->scratch_bytes);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
     status = ft_cuda_attend_kv_prefill_int8(args->props, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
@@ -95,7 +100,17 @@ extern "C" int ft_cuda_attend_kv(const ft_cuda_args *args)
     return ft_cuda_attend_kv_f32(args->props, args->stream, &a);
 }
 
-extern "C" ft_workspace ft_cuda_attend_kv_workspace(const ft_cuda_device_props *,
+/* Of a prompt over an int8 cache. */
+static size_t prefill_scratch(const ft_cuda_device_props *props, const ft_plan *plan,
+                              const ft_op *op, const ft_limits *limits)
+{
+    int head_size = plan->value[op->in[0]].cols / op->attr.heads, keys = op->state[FT_STATE_KEYS];
+    bool copies = props->has_wgmma && head_size <= 128 && !op->attr.cross_kv && keys >= 0 &&
+                  plan->value[keys].dtype == FT_I8;
+    return copies ? ft_cuda_attend_kv_prefill_scratch(limits, op->attr.kv_heads, head_size) : 0;
+}
+
+extern "C" ft_workspace ft_cuda_attend_kv_workspace(const ft_cuda_device_props *props,
                                                     const ft_plan *plan, const ft_op *op,
                                                     const ft_limits *limits)
 {
@@ -104,8 +119,10 @@ extern "C" ft_workspace ft_cuda_attend_kv_workspace(const ft_cuda_device_props *
            context = op->attr.cross_kv ? limits->cross_kv : limits->context;
     size_t step = ft_cuda_attend_kv_decode_scratch(sequences, context, heads, head_size);
     size_t store = ft_cuda_store_attend_scratch(sequences, context, heads, head_size);
+    size_t prompt = prefill_scratch(props, plan, op, limits);
     ft_workspace need = {};
     need.scratch = step > store ? step : store;
+    need.scratch = prompt > need.scratch ? prompt : need.scratch;
     need.counters = ft_cuda_attend_kv_decode_counters(sequences, heads, op->attr.kv_heads);
     return need;
 }

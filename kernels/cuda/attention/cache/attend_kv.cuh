@@ -80,8 +80,13 @@ int ft_cuda_attend_kv_prefill_wgmma(const ft_cuda_device_props *props, void *str
                                     const ft_attend_kv_params *a);
 int ft_cuda_attend_kv_prefill_int8(const ft_cuda_device_props *props, void *stream,
                                    const ft_attend_kv_params *a);
+/* The queries see at most ft_cuda_prefill_pages() pages, each counted for each of its sequences. */
+int ft_cuda_attend_kv_prefill_dequantized(const ft_cuda_device_props *props, void *stream,
+                                          const ft_attend_kv_params *a, void *scratch,
+                                          size_t scratch_bytes);
 
-/* Scratch bytes and counters that decode.cu and store_attend.cu need. */
+/* Scratch bytes and counters that prefill_dequantized.cu, decode.cu and store_attend.cu need. */
+size_t ft_cuda_attend_kv_prefill_scratch(const ft_limits *limits, int kv_heads, int head_size);
 size_t ft_cuda_attend_kv_decode_scratch(size_t sequences, size_t context, int heads, int head_size);
 size_t ft_cuda_store_attend_scratch(size_t sequences, size_t context, int heads, int head_size);
 size_t ft_cuda_attend_kv_decode_counters(size_t sequences, int heads, int kv_heads);

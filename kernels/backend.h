@@ -56,6 +56,12 @@ typedef struct ft_backend {
     ft_status (*free_memory)(ft_device *device, size_t *bytes, ft_error *err);
 
     /*
+     * The weights will be those of this mapped file, which stays until close(); may start copies
+     * before upload().  NULL: nothing to prepare.
+     */
+    void (*read_ahead)(ft_device *device, const void *file, size_t bytes);
+
+    /*
      * Upload all weights of a model; their pointers may become device pointers.  The CPU uses them
      * in place.  The weights of a contiguous fusion group of `plan` become contiguous in memory;
      * plan NULL: no groups.

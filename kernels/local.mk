@@ -306,6 +306,8 @@ cuda_sources = \
 	kernels/cuda/host/h2d_begin.c \
 	kernels/cuda/host/h2d_copy.c \
 	kernels/cuda/host/h2d_copy.h \
+	kernels/cuda/host/staging.c \
+	kernels/cuda/host/staging.h \
 	kernels/cuda/gemm/int8/gemm.cu \
 	kernels/cuda/gemm/int8/small_m_mma.cu \
 	kernels/cuda/gemm/f16/gemm_f16.h \

@@ -449,6 +449,7 @@ tests_fuzz_words_t_LDFLAGS = $(fuzz_ldflags)
 # ---- Benchmarks: built by name, `make tests/bench/gemm_int8`, and not run by `make check` ------------
 
 replay = tests/bench/cuda/replay.c tests/bench/cuda/replay.h $(chip)
+interleaved = tests/bench/cuda/interleaved.c tests/bench/cuda/interleaved.h $(replay)
 row_bench = tests/bench/cuda/operands.c tests/bench/cuda/operands.h $(replay)
 measure = tests/bench/measure.c tests/bench/measure.h
 benchmark = tests/bench/compare.c tests/bench/compare.h $(measure)
@@ -489,10 +490,10 @@ tests_bench_cuda_sample_SOURCES = tests/bench/cuda/sample.c $(replay)
 benchmarks += tests/bench/cuda/conv
 tests_bench_cuda_conv_SOURCES = tests/bench/cuda/conv.c $(replay)
 benchmarks += tests/bench/cuda/gemm_int8
-tests_bench_cuda_gemm_int8_SOURCES = tests/bench/cuda/gemm_int8.c
+tests_bench_cuda_gemm_int8_SOURCES = tests/bench/cuda/gemm_int8.c $(interleaved)
 tests_bench_cuda_gemm_int8_LDADD = $(LDADD) -lcublasLt
 benchmarks += tests/bench/cuda/gemm_f16_large_m
-tests_bench_cuda_gemm_f16_large_m_SOURCES = tests/bench/cuda/gemm_f16_large_m.c $(replay)
+tests_bench_cuda_gemm_f16_large_m_SOURCES = tests/bench/cuda/gemm_f16_large_m.c $(interleaved)
 tests_bench_cuda_gemm_f16_large_m_LDADD = $(LDADD) -lcublasLt
 benchmarks += tests/bench/cuda/gemm_f16
 tests_bench_cuda_gemm_f16_SOURCES = tests/bench/cuda/gemm_f16.c $(replay)

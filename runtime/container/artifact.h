@@ -179,6 +179,13 @@ typedef struct ft_artifact ft_artifact;
  */
 ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err);
 
+/* The two steps of that; after a failed read, nothing but ft_artifact_close() is allowed. */
+ft_status ft_artifact_map(ft_artifact **out, const char *path, ft_error *err);
+ft_status ft_artifact_read(ft_artifact *artifact, ft_verify verify, ft_error *err);
+
+/* The mapped file, of ft_artifact_bytes() bytes. */
+const void *ft_artifact_data(const ft_artifact *artifact);
+
 /*
  * The same for data[0..bytes), borrowed and 64-byte aligned; `label` replaces the path in messages.
  */

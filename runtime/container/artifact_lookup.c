@@ -52,6 +52,11 @@ const json_t *ft_artifact_manifest(const ft_artifact *a)
     return a->manifest.json;
 }
 
+const void *ft_artifact_data(const ft_artifact *a)
+{
+    return a->map;
+}
+
 size_t ft_artifact_bytes(const ft_artifact *a)
 {
     return a->bytes;

@@ -193,34 +193,50 @@ static ft_status return_artifact(ft_artifact **out, ft_artifact *a, ft_status rc
     return rc;
 }
 
+static ft_status map_fd(ft_artifact **out, const char *label, int fd, ft_error *err)
+{
+    ft_artifact *a = new_artifact(label, err);
+    return a != NULL ? return_artifact(out, a, map_file(a, fd, err)) : FT_ENOMEM;
+}
+
 ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_verify verify,
                               ft_error *err)
 {
+    ft_artifact *a;
     *out = NULL;
-    ft_artifact *a = new_artifact(label, err);
-    if (a == NULL)
-        return FT_ENOMEM;
-    ft_status rc = map_file(a, fd, err);
-    if (rc == FT_OK)
-        rc = read_artifact(a, verify, err);
-    return return_artifact(out, a, rc);
+    FT_TRY(map_fd(&a, label, fd, err));
+    return return_artifact(out, a, read_artifact(a, verify, err));
 }
 
-static ft_status open_path(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+static ft_status map_path(ft_artifact **out, const char *path, ft_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a FIFO */
     if (fd < 0)
         return ft_fail_errno(err, "%s", path);
-    ft_status rc = ft_artifact_open_fd(out, path, fd, verify, err);
+    ft_status rc = map_fd(out, path, fd, err);
     close(fd);
     return rc;
 }
 
-ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+ft_status ft_artifact_map(ft_artifact **out, const char *path, ft_error *err)
 {
     *out = NULL;
-    ft_status rc = open_path(out, path, verify, err);
+    ft_status rc = map_path(out, path, err);
     return rc == FT_OK ? FT_OK : ft_explain_wrong_file(path, FT_EXPECTED_ARTIFACT, rc, err);
+}
+
+ft_status ft_artifact_read(ft_artifact *a, ft_verify verify, ft_error *err)
+{
+    ft_status rc = read_artifact(a, verify, err);
+    return rc == FT_OK ? FT_OK : ft_explain_wrong_file(a->label, FT_EXPECTED_ARTIFACT, rc, err);
+}
+
+ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+{
+    ft_artifact *a;
+    *out = NULL;
+    FT_TRY(ft_artifact_map(&a, path, err));
+    return return_artifact(out, a, ft_artifact_read(a, verify, err));
 }
 
 ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const void *data,

@@ -206,14 +206,26 @@ static ft_status make_device_plan(ft_model *model, ft_error *err)
     return model->backend->upload(model->device, &model->plan, model->weight, model->nweight, err);
 }
 
+static void read_ahead(const ft_model *model)
+{
+    if (model->backend->read_ahead != NULL)
+        model->backend->read_ahead(model->device, ft_artifact_data(model->artifact),
+                                   ft_artifact_bytes(model->artifact));
+}
+
 static ft_status load_artifact(ft_model *model, const ft_model_options *options,
                                const ft_quant_config *quant, bool embeds, ft_error *err)
 {
-    /* First, because it prepares the upload meanwhile; but what is wrong with the file matters
-     * more. */
+    /*
+     * First, because it prepares the upload meanwhile; but what is wrong with the file matters
+     * more.
+     */
     ft_error device_error;
     ft_status opened = open_device(model, options, &device_error);
-    FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
+    FT_TRY(ft_artifact_map(&model->artifact, model->path, err));
+    if (opened == FT_OK)
+        read_ahead(model);
+    FT_TRY(ft_artifact_read(model->artifact, options->verify, err));
     FT_TRY(read_head(model, err));
     FT_TRY(ft_validate_family(model, err));
     FT_TRY(choose_quant(model, options, quant, err));

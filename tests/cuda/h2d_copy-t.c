@@ -19,7 +19,7 @@
 enum { MAX_SIZE = 4000, POISON = 0x55 };
 
 /* Consecutive spans of random sizes, some of them with a gap. */
-static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t room,
+static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, char *target, size_t room,
                       size_t largest)
 {
     int count = 0;
@@ -29,7 +29,7 @@ static int draw_parts(rng *r, ft_cuda_h2d_span *part, const char *source, size_t
         at = (at + 255) / 256 * 256 + (rng_below(r, 8) == 0 ? 256 * rng_below(r, 20) : 0);
         if (at + bytes > room)
             break;
-        part[count] = (ft_cuda_h2d_span){ source + rng_below(r, 1000), at, bytes };
+        part[count] = (ft_cuda_h2d_span){ source + rng_below(r, 1000), target + at, bytes, false };
         at += bytes;
     }
     return count;
@@ -46,22 +46,23 @@ static void test_parts(ft_cuda_h2d_copier *queue, rng *r, size_t room, size_t la
         bail_out("cannot allocate %zu bytes", room);
     for (size_t i = 0; i < largest + 1000; i++)
         source[i] = (char) rng_bits(r);
-    int count = draw_parts(r, part, source, room, largest);
+    int count = draw_parts(r, part, source, target, room, largest);
     for (int i = 0; i < count; i++)
-        memcpy(expected + part[i].at, part[i].from, part[i].bytes);
+        memcpy(expected + (part[i].to - target), part[i].from, part[i].bytes);
     ok(cudaMemset(target, POISON, room) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess &&
-           ft_cuda_h2d_send(queue, target, part, count) == 0,
+           ft_cuda_h2d_send(queue, part, count, NULL, NULL) == 0,
        "ft_cuda_h2d_send() accepts %d spans of up to %zu bytes", count, largest);
     memset(source, 0, largest + 1000);
     ok(cudaStreamSynchronize(ft_cuda_h2d_stream(queue)) == cudaSuccess &&
            cudaMemcpy(found, target, room, cudaMemcpyDeviceToHost) == cudaSuccess,
        "ft_cuda_h2d_send() lets the caller overwrite the source at once");
     for (int i = 0; i < count; i++)
-        wrong += memcmp(found + part[i].at, expected + part[i].at, part[i].bytes) != 0;
+        wrong += memcmp(found + (part[i].to - target), expected + (part[i].to - target),
+                        part[i].bytes) != 0;
     is_int((long long) wrong, 0, "ft_cuda_h2d_send() copies every byte of every span");
     for (int i = 0; i <= count; i++) { /* small gaps may be zeroed */
-        size_t begin = i > 0 ? part[i - 1].at + part[i - 1].bytes : 0;
-        size_t end = i < count ? part[i].at : room;
+        size_t begin = i > 0 ? (size_t) (part[i - 1].to - target) + part[i - 1].bytes : 0;
+        size_t end = i < count ? (size_t) (part[i].to - target) : room;
         for (size_t at = begin; at < end && end - begin >= 256; at++)
             wrong += found[at] != POISON;
     }
@@ -72,7 +73,7 @@ static void test_parts(ft_cuda_h2d_copier *queue, rng *r, size_t room, size_t la
     free(found);
 }
 
-/* The spans of test_each(), which all go to the same buffer, and where they are copied from there.
+/* The spans of test_work(), which all go to the same buffer, and where they are copied from there.
  */
 typedef struct moved {
     const ft_cuda_h2d_span *part;
@@ -87,7 +88,7 @@ static int move(const void *user, int span, cudaStream_t stream)
                                  cudaMemcpyDeviceToDevice, stream);
 }
 
-static void test_each(ft_cuda_h2d_copier *queue, rng *r)
+static void test_work(ft_cuda_h2d_copier *queue, rng *r)
 {
     enum { COUNT = 60, LARGEST = 5 << 20 };
     static ft_cuda_h2d_span part[COUNT];
@@ -99,16 +100,18 @@ static void test_each(ft_cuda_h2d_copier *queue, rng *r)
         bail_out("cannot allocate %zu bytes", (size_t) COUNT * LARGEST);
     for (size_t i = 0; i < LARGEST + 1000; i++)
         source[i] = (char) rng_bits(r);
+    if (cudaMalloc((void **) &m.buffer, LARGEST) != cudaSuccess)
+        bail_out("cannot allocate %d bytes", LARGEST);
     for (int i = 0; i < COUNT; i++) {
-        part[i] = (ft_cuda_h2d_span){ source + rng_below(r, 1000), 0, 1 + rng_below(r, LARGEST) };
+        part[i] = (ft_cuda_h2d_span){ source + rng_below(r, 1000), m.buffer,
+                                      1 + rng_below(r, LARGEST), true };
         to[i] = bytes;
         bytes += part[i].bytes;
     }
-    if (cudaMalloc((void **) &m.buffer, LARGEST) != cudaSuccess ||
-        cudaMalloc((void **) &m.target, bytes) != cudaSuccess)
+    if (cudaMalloc((void **) &m.target, bytes) != cudaSuccess)
         bail_out("cannot allocate %zu bytes", bytes);
-    is_int(ft_cuda_h2d_send_each(queue, m.buffer, part, COUNT, move, &m), 0,
-           "ft_cuda_h2d_send_each() accepts spans for the same place");
+    is_int(ft_cuda_h2d_send(queue, part, COUNT, move, &m), 0,
+           "ft_cuda_h2d_send() accepts spans for the same place");
     ok(cudaStreamSynchronize(ft_cuda_h2d_stream(queue)) == cudaSuccess &&
            cudaMemcpy(found, m.target, bytes, cudaMemcpyDeviceToHost) == cudaSuccess,
        "the work on spans succeeds");
@@ -127,12 +130,12 @@ int main(void)
     rng r = { 90 };
     ft_cuda_h2d_copier *queue;
     is_int(ft_cuda_h2d_open(&queue, 0), 0, "ft_cuda_h2d_open() creates a copier");
-    is_int(ft_cuda_h2d_send(queue, NULL, NULL, 0), 0,
+    is_int(ft_cuda_h2d_send(queue, NULL, 0, NULL, NULL), 0,
            "ft_cuda_h2d_send() accepts an empty list of spans");
     test_parts(queue, &r, 1 << 20, 5000);
     test_parts(queue, &r, 200 << 20, 9 << 20);
     test_parts(queue, &r, 60 << 20, 40000);
-    test_each(queue, &r);
+    test_work(queue, &r);
     test_parts(queue, &r, 60 << 20, 40000);
     is_int(ft_cuda_h2d_close(queue), 0, "ft_cuda_h2d_close() closes the copier");
     return done_testing();

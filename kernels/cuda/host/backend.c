@@ -99,6 +99,11 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
     return FT_OK;
 }
 
+static void read_ahead(ft_device *device, const void *file, size_t bytes)
+{
+    ft_cuda_h2d_read_ahead(device->opening, file, bytes);
+}
+
 /* Check that heads fit the tiles of the kernels and are aligned for their vector loads. */
 static ft_status check_heads(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
@@ -134,6 +139,7 @@ static ft_status free_memory(ft_device *device, size_t *bytes, ft_error *err)
 static void close_cuda(ft_device *device)
 {
     ft_cuda_h2d_abandon(device->opening);
+    ft_cuda_h2d_finish_close(device->closing);
     (void) cudaSetDevice(device->props.index);
     for (int i = 0; i < device->uploads; i++)
         (void) cudaFree(device->weights[i]);
@@ -151,6 +157,7 @@ const ft_backend ft_backend_cuda = {
     .open = open_cuda,
     .close = close_cuda,
     .free_memory = free_memory,
+    .read_ahead = read_ahead,
     .upload = ft_cuda_upload,
     .supports_op = check_op,
     .prepare = ft_cuda_prepare,

@@ -20,6 +20,7 @@ struct ft_device {
     int uploads;
     ft_cuda_generator *generator; /* NULL: no random numbers yet */
     struct ft_cuda_h2d_opening *opening; /* of the first upload; NULL: none, or it has begun */
+    struct ft_cuda_h2d_closing *closing; /* of the last upload; NULL: none */
 };
 
 /* ---- Errors (errors.c) -------------------------------------------------------------------- */

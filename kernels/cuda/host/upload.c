@@ -7,12 +7,15 @@
  * the order of the model, except that those of a contiguous fusion group (kernels/fused_ops.h)
  * follow its first weight in the order of the group.  One GEMM can then compute the whole group.
  *
+ * What has been read ahead of the file moves to its place on the device.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "kernels/cuda/host/device.h"
 #include "kernels/cuda/host/h2d_copy.h"
+#include "kernels/cuda/host/staging.h"
 #include "kernels/fused_ops.h"
 #include "kernels/layout.h"
 #include "runtime/error.h"
@@ -118,8 +121,20 @@ static size_t layout_weights(const model_weights *m)
     return at;
 }
 
-/* List all host data in the order of device memory; returns the number of spans. */
-static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
+/* Bytes of a span of host memory that have been read ahead. */
+static size_t bytes_ahead(const ft_cuda_h2d_ahead *ahead, const void *from, size_t bytes)
+{
+    uintptr_t at = (uintptr_t) from - (uintptr_t) ahead->from; /* wraps before the file */
+    return ahead->memory != NULL && at < ahead->bytes ? ft_min_size(bytes, ahead->bytes - at) : 0;
+}
+
+static const char *memory_ahead(const ft_cuda_h2d_ahead *ahead, const void *from)
+{
+    return ahead->memory + ((const char *) from - ahead->from);
+}
+
+/* All host data in the order of device memory, without staged matrices; returns their number. */
+static int list_resident(ft_cuda_h2d_span *out, const model_weights *m, char *memory)
 {
     int n_spans = 0;
     for (int section_id = 0; section_id < SECTIONS; section_id++)
@@ -132,9 +147,28 @@ static int list_spans(ft_cuda_h2d_span *out, const model_weights *m)
                                                      : w->data;
             if (bytes > 0 && section_id != PREPACKED)
                 out[n_spans++] =
-                    (ft_cuda_h2d_span){ from, m->offset[i * SECTIONS + section_id], bytes };
+                    (ft_cuda_h2d_span){ from, memory + m->offset[i * SECTIONS + section_id], bytes,
+                                        false };
         }
     return n_spans;
+}
+
+/* Copy what has been read ahead of these spans; the rest of them remains. */
+static int copy_ahead(cudaStream_t stream, const ft_cuda_h2d_ahead *ahead, ft_cuda_h2d_span *spans,
+                      int *count)
+{
+    int rest = 0, status = 0;
+    for (int i = 0; i < *count && status == 0; i++) {
+        ft_cuda_h2d_span p = spans[i];
+        size_t done = bytes_ahead(ahead, p.from, p.bytes);
+        if (done > 0)
+            status = (int) cudaMemcpyAsync(p.to, memory_ahead(ahead, p.from), done,
+                                           cudaMemcpyDeviceToDevice, stream);
+        if (done < p.bytes)
+            spans[rest++] = (ft_cuda_h2d_span){ p.from + done, p.to + done, p.bytes - done, false };
+    }
+    *count = rest;
+    return status;
 }
 
 /* ---- Uploading ---------------------------------------------------------------------------- */
@@ -163,70 +197,68 @@ static int set_device_pointers(cudaStream_t stream, const model_weights *m, char
     return status;
 }
 
-/* The staged matrices one after the other at the same place, where each is prepacked from. */
-typedef struct staging {
-    const model_weights *m;
-    char *memory, *buffer; /* all weights; room for the largest staged matrix */
-    int *index;            /* [spans]: of the weights */
-    size_t bytes;          /* of the buffer */
-} staging;
-
-static int list_staged(ft_cuda_h2d_span *out, staging *s)
+/* Prepack the matrices that only stay prepacked and have been read ahead; list the others. */
+static int prepack_ahead(ft_cuda_staged_matrix *others, int *count, cudaStream_t stream,
+                         const model_weights *m, char *memory, const ft_cuda_h2d_ahead *ahead)
 {
-    const model_weights *m = s->m;
-    int n_spans = 0;
-    for (int k = 0; k < m->count; k++) {
+    int status = 0;
+    *count = 0;
+    for (int k = 0; k < m->count && status == 0; k++) {
         int i = m->order[k];
-        if (!m->staged[i])
-            continue;
-        size_t bytes = ft_weight_bytes(&m->weight[i]);
-        s->index[n_spans] = i;
-        s->bytes = bytes > s->bytes ? bytes : s->bytes;
-        out[n_spans++] = (ft_cuda_h2d_span){ m->weight[i].data, 0, bytes };
+        const ft_weight *w = &m->weight[i];
+        int8_t *prepacked = (int8_t *) memory + m->offset[i * SECTIONS + PREPACKED];
+        size_t bytes = ft_weight_bytes(w);
+        if (m->staged[i] && bytes_ahead(ahead, w->data, bytes) == bytes)
+            status = ft_cuda_prepack(
+                stream, prepacked, (const int8_t *) memory_ahead(ahead, w->data), w->rows, w->cols);
+        else if (m->staged[i])
+            others[(*count)++] = (ft_cuda_staged_matrix){ .weight = w, .prepacked = prepacked };
     }
-    return n_spans;
+    return status;
 }
 
-static int prepack_staged(const void *user, int span, cudaStream_t stream)
+/* Copy all weights in one queue, so that the bus is never idle; the staged matrices come first. */
+static int copy_all(ft_cuda_h2d_copier *copier, const model_weights *m, char *memory,
+                    const ft_cuda_h2d_ahead *ahead, ft_cuda_staged_matrix *staged,
+                    ft_cuda_h2d_span *spans)
 {
-    const staging *s = user;
-    int i = s->index[span];
-    const ft_weight *w = &s->m->weight[i];
-    return ft_cuda_prepack(stream, (int8_t *) s->memory + s->m->offset[i * SECTIONS + PREPACKED],
-                           (const int8_t *) s->buffer, w->rows, w->cols);
-}
-
-static int send_staged(ft_cuda_h2d_copier *copier, const model_weights *m, char *memory,
-                       ft_cuda_h2d_span *spans)
-{
-    staging s = { .m = m, .memory = memory };
-    s.index = ft_calloc((size_t) m->count, sizeof *s.index);
-    if (s.index == NULL)
-        return (int) cudaErrorMemoryAllocation;
-    int n_spans = list_staged(spans, &s), status = 0;
-    if (n_spans > 0)
-        status = (int) cudaMalloc((void **) &s.buffer, s.bytes);
-    if (n_spans > 0 && status == 0)
-        status = ft_cuda_h2d_send_each(copier, s.buffer, spans, n_spans, prepack_staged, &s);
-    int waited = (int) cudaStreamSynchronize(ft_cuda_h2d_stream(copier));
-    (void) cudaFree(s.buffer);
-    free(s.index);
-    return status != 0 ? status : waited;
+    cudaStream_t stream = ft_cuda_h2d_stream(copier);
+    ft_cuda_staging staging = { 0 };
+    int n_staged, n_resident = 0;
+    int status = prepack_ahead(staged, &n_staged, stream, m, memory, ahead);
+    if (status == 0)
+        status = ft_cuda_staging_init(&staging, staged, n_staged);
+    if (status == 0) {
+        ft_cuda_staging_spans(spans, &staging);
+        n_resident = list_resident(spans + n_staged, m, memory);
+        status = copy_ahead(stream, ahead, spans + n_staged, &n_resident);
+    }
+    if (status == 0)
+        status = ft_cuda_h2d_send(copier, spans, n_staged + n_resident, ft_cuda_staging_exchange,
+                                  &staging);
+    int copied = (int) cudaStreamSynchronize(stream), prepacked = ft_cuda_staging_fini(&staging);
+    return status != 0 ? status : copied != 0 ? copied : prepacked;
 }
 
 static int send_all(ft_device *device, const model_weights *m, char *memory,
                     ft_cuda_h2d_span *spans)
 {
-    ft_cuda_h2d_copier *copier;
-    int status = ft_cuda_h2d_finish(device->opening, &copier);
+    ft_cuda_h2d_copier *copier = NULL;
+    ft_cuda_h2d_ahead ahead;
+    ft_cuda_staged_matrix *staged = ft_calloc((size_t) m->count, sizeof *staged);
+    int status = ft_cuda_h2d_finish(device->opening, &copier, &ahead);
     device->opening = NULL;
+    if (status == 0 && staged == NULL)
+        status = (int) cudaErrorMemoryAllocation;
     if (status == 0)
-        status = send_staged(copier, m, memory, spans);
-    if (status == 0)
-        status = ft_cuda_h2d_send(copier, memory, spans, list_spans(spans, m));
+        status = copy_all(copier, m, memory, &ahead, staged, spans);
     if (status == 0)
         status = set_device_pointers(ft_cuda_h2d_stream(copier), m, memory);
-    int waited = ft_cuda_h2d_close(copier);
+    int waited = copier != NULL ? (int) cudaStreamSynchronize(ft_cuda_h2d_stream(copier)) : 0;
+    (void) cudaFree(ahead.memory);
+    ft_cuda_h2d_finish_close(device->closing);
+    device->closing = ft_cuda_h2d_begin_close(copier, device->props.index);
+    free(staged);
     return status != 0 ? status : waited;
 }
 

@@ -3,13 +3,11 @@
  *
  *     tests/bench/cuda/gemm_f16_large_m [-b] [-r ROUNDS] [-s] [-t] [PATTERN]
  *
- * Every candidate is a CUDA graph of GEMMs on rotating sets of operands, so that operands come from
- * memory and not from a cache.  The graphs alternate, with pauses, because a card at its power
- * limit slows down the last candidate.  A time is the median over the rounds, divided by the GEMMs
- * of a graph.  cuBLASLt is the best of its first eight heuristics, without bias and with bias and
- * GELU; "parts" GEMMs of one x are a single wide GEMM for it.  Ours always add a bias, and overlap
- * as in a forward pass unless -s is given.  -b measures bf16, -t prints every tile.  PATTERN
- * selects the shapes whose line contains it.  Results of all tiles are compared bit by bit first.
+ * Candidates alternate (interleaved.h) on rotating sets of operands, so that operands come from
+ * memory and not from a cache.  cuBLASLt runs without bias and with bias and GELU; "parts" GEMMs of
+ * one x are a single wide GEMM for it.  Ours always add a bias, and overlap as in a forward pass
+ * unless -s is given.  -b measures bf16, -t prints every tile.  PATTERN selects the shapes whose
+ * line contains it.  Results of all tiles are compared bit by bit first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,9 +15,8 @@
 
 #include "kernels/cuda/gemm/f16/wgmma_f16_gemm.h"
 #include "runtime/mem.h"
-#include "tests/bench/cuda/replay.h"
+#include "tests/bench/cuda/interleaved.h"
 
-#include <cublasLt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +44,6 @@ enum {
     SET_BYTES = 200 << 20, /* of all sets together, at least */
     NODES = 12,
     MAX_CANDIDATES = 64,
-    MAX_ROUNDS = 100,
-    HEURISTICS = 8,
-    WORKSPACE = 64 << 20,
 };
 
 typedef struct operands {
@@ -128,11 +122,9 @@ typedef struct candidate {
     bool gelu;
     int large, split;      /* tiles of wgmma_f16_large_m.cu and wgmma_f16_split_k.cu, or -1 */
     ft_cuda_f16_tile tile; /* else, where it has rows */
-    cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t w, x, y;
-    cublasLtMatmulAlgo_t algorithm;
-    cudaGraphExec_t graph;
-    float time[MAX_ROUNDS], median;
+    bool is_lt;
+    lt_gemm lt;
+    timed timed;
 } candidate;
 
 static int run_ours(const setting *s, const candidate *c, const operands *set)
@@ -165,121 +157,41 @@ static int run_ours(const setting *s, const candidate *c, const operands *set)
 static int run_cublaslt(const setting *s, const candidate *c, const operands *set)
 {
     static const float one = 1.0f, zero = 0.0f;
-    return (int) cublasLtMatmul(s->lt, c->product, &one, set->w, c->w, set->x, c->x, &zero, set->y,
-                                c->y, set->y, c->y, &c->algorithm, s->workspace, WORKSPACE,
+    const lt_gemm *g = &c->lt;
+    return (int) cublasLtMatmul(s->lt, g->product, &one, set->w, g->w, set->x, g->x, &zero, set->y,
+                                g->y, set->y, g->y, &g->algorithm, s->workspace, WORKSPACE,
                                 s->stream);
 }
 
-/* Captures NODES GEMMs as a graph; false if the candidate does not support it. */
-static bool capture(const setting *s, candidate *c)
+static int run(const setting *s, const candidate *c, const operands *set)
 {
-    cudaGraph_t graph;
-    int status = 0;
-    must((int) cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeThreadLocal), "capture");
-    for (size_t i = 0; i < NODES && status == 0; i++) {
-        const operands *set = &s->set[i % s->sets];
-        status = c->product != NULL ? run_cublaslt(s, c, set) : run_ours(s, c, set);
-    }
-    must((int) cudaStreamEndCapture(s->stream, &graph), "end of capture");
-    if (status == 0)
-        must((int) cudaGraphInstantiate(&c->graph, graph, 0), "graph");
-    cudaGraphDestroy(graph);
-    return status == 0;
+    return c->is_lt ? run_cublaslt(s, c, set) : run_ours(s, c, set);
 }
 
-/* Microseconds of one GEMM. */
-static float measure(const setting *s, const candidate *c)
+/* A launch_one. */
+typedef struct launch {
+    const setting *s;
+    const candidate *c;
+} launch;
+
+static int run_set(cudaStream_t stream, size_t i, void *data)
 {
-    static cudaEvent_t begin, end;
-    float ms;
-    if (begin == NULL) {
-        cudaEventCreate(&begin);
-        cudaEventCreate(&end);
-    }
-    usleep(500);
-    cudaGraphLaunch(c->graph, s->stream);
-    cudaEventRecord(begin, s->stream);
-    cudaGraphLaunch(c->graph, s->stream);
-    cudaEventRecord(end, s->stream);
-    must((int) cudaStreamSynchronize(s->stream), c->name);
-    must((int) cudaEventElapsedTime(&ms, begin, end), "time");
-    return 1000.0f * ms / NODES;
+    const launch *l = data;
+    (void) stream; /* that of the setting */
+    return run(l->s, l->c, &l->s->set[i % l->s->sets]);
 }
 
-static int compare(const void *a, const void *b)
+/* The fastest heuristic of cuBLASLt; false if there is none. */
+static bool add_baseline(const setting *s, bool gelu, candidate *c)
 {
-    float x = *(const float *) a, y = *(const float *) b;
-    return (x > y) - (x < y);
-}
-
-static void measure_all(const setting *s, candidate *list, int count, int rounds)
-{
-    for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count; i++)
-            list[i].time[round] = measure(s, &list[i]);
-    for (int i = 0; i < count; i++) {
-        qsort(list[i].time, (size_t) rounds, sizeof(float), compare);
-        list[i].median = list[i].time[rounds / 2];
-    }
-}
-
-/* ---- cuBLASLt ------------------------------------------------------------------------------- */
-
-static void describe(const setting *s, bool gelu, candidate *c)
-{
-    size_t m = s->shape->m, n = s->shape->n * s->shape->parts, k = s->shape->k;
-    cudaDataType_t type = s->dtype == FT_F16 ? CUDA_R_16F : CUDA_R_16BF, bias_type = type;
-    cublasOperation_t transposed = CUBLAS_OP_T;
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_GELU_BIAS;
-    const void *bias = s->set[0].x; /* some 16-bit values */
-    *c = (candidate){ .gelu = gelu, .large = -1, .split = -1 };
+    const extent *e = s->shape;
+    cudaDataType_t type = s->dtype == FT_F16 ? CUDA_R_16F : CUDA_R_16BF;
+    const lt_types types = { CUBLAS_COMPUTE_32F, CUDA_R_32F, type, type, type };
+    *c = (candidate){ .gelu = gelu, .large = -1, .split = -1, .is_lt = true };
     snprintf(c->name, sizeof c->name, "%s", gelu ? "Lt gelu" : "Lt");
-    cublasLtMatmulDescCreate(&c->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
-                                   sizeof transposed);
-    if (gelu) {
-        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                       sizeof epilogue);
-        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                       sizeof bias);
-        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type,
-                                       sizeof bias_type);
-    }
-    cublasLtMatrixLayoutCreate(&c->w, type, k, n, (int64_t) k);
-    cublasLtMatrixLayoutCreate(&c->x, type, k, m, (int64_t) k);
-    cublasLtMatrixLayoutCreate(&c->y, type, n, m, (int64_t) n);
-}
-
-/* The fastest of its heuristics; false if there is none. */
-static bool add_baseline(const setting *s, bool gelu, candidate *out)
-{
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t heuristic[HEURISTICS];
-    size_t workspace = WORKSPACE;
-    int found = 0;
-    candidate c;
-    describe(s, gelu, &c);
-    cublasLtMatmulPreferenceCreate(&preference);
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                         &workspace, sizeof workspace);
-    cublasLtMatmulAlgoGetHeuristic(s->lt, c.product, c.w, c.x, c.y, c.y, preference, HEURISTICS,
-                                   heuristic, &found);
-    cublasLtMatmulPreferenceDestroy(preference);
-    out->median = 1e30f;
-    for (int i = 0; i < found; i++) {
-        c.algorithm = heuristic[i].algo;
-        if (!capture(s, &c))
-            continue;
-        measure_all(s, &c, 1, 3);
-        if (c.median < out->median) {
-            if (out->median < 1e30f)
-                cudaGraphExecDestroy(out->graph);
-            *out = c;
-        } else {
-            cudaGraphExecDestroy(c.graph);
-        }
-    }
-    return out->median < 1e30f;
+    lt_describe(&c->lt, e->m, e->n * e->parts, e->k, &types,
+                gelu ? s->set[0].x : NULL); /* some 16-bit values as bias */
+    return lt_find_fastest(&c->lt, &c->timed, s->lt, s->stream, NODES, run_set, &(launch){ s, c });
 }
 
 /* ---- Ours ----------------------------------------------------------------------------------- */
@@ -301,7 +213,7 @@ static int add_tile(const setting *s, bool gelu, candidate *c, int large, int sp
         snprintf(c->name, sizeof c->name, "%dx%d small", tile.rows, 64 * tile.warpgroups);
     else
         snprintf(c->name, sizeof c->name, "selected");
-    return capture(s, c);
+    return timed_capture(&c->timed, s->stream, NODES, run_set, &(launch){ s, c });
 }
 
 static int add_ours(const setting *s, bool gelu, candidate *list)
@@ -336,7 +248,7 @@ static uint16_t *result_of(const setting *s, const candidate *c)
 {
     uint16_t *y = malloc(result_bytes(s));
     must((int) cudaMemset(s->set[0].y, 0xff, result_bytes(s)), "poison");
-    must(c->product != NULL ? run_cublaslt(s, c, &s->set[0]) : run_ours(s, c, &s->set[0]), c->name);
+    must(run(s, c, &s->set[0]), c->name);
     must((int) cudaStreamSynchronize(s->stream), c->name);
     must((int) cudaMemcpy(y, s->set[0].y, result_bytes(s), cudaMemcpyDeviceToHost), "result");
     return y;
@@ -347,7 +259,7 @@ static void check_bits(const setting *s, const candidate *list, int count)
 {
     uint16_t *expected = NULL;
     for (int i = 0; i < count; i++) {
-        if (list[i].product != NULL || list[i].split >= 0 || strcmp(list[i].name, "selected") == 0)
+        if (list[i].is_lt || list[i].split >= 0 || strcmp(list[i].name, "selected") == 0)
             continue;
         uint16_t *y = result_of(s, &list[i]);
         size_t n = result_bytes(s) / 2, wrong = 0;
@@ -396,7 +308,7 @@ static const candidate *fastest(const candidate *list, int count, bool gelu)
 {
     const candidate *best = NULL;
     for (int i = 0; i < count; i++)
-        if (list[i].gelu == gelu && (best == NULL || list[i].median < best->median))
+        if (list[i].gelu == gelu && (best == NULL || list[i].timed.median < best->timed.median))
             best = &list[i];
     return best;
 }
@@ -422,13 +334,14 @@ static void print_row(const setting *s, const candidate *list, int theirs, int c
             continue;
         double flop = 2e-6 * (double) (e->m * e->n * e->parts * e->k);
         printf(" %s %7.2f FT %7.2f ratio %.2f, %4.0f TFLOPS; best %s %.2f |", lt->name,
-               (double) lt->median, (double) ours->median, (double) (lt->median / ours->median),
-               flop / (double) ours->median, best->name, (double) best->median);
+               (double) lt->timed.median, (double) ours->timed.median,
+               (double) (lt->timed.median / ours->timed.median), flop / (double) ours->timed.median,
+               best->name, (double) best->timed.median);
     }
     printf("\n");
     for (int i = theirs; every && i < count; i++)
         printf("    %-20s%s %7.2f\n", list[i].name, list[i].gelu ? " gelu" : "     ",
-               (double) list[i].median);
+               (double) list[i].timed.median);
     fflush(stdout);
 }
 
@@ -449,10 +362,10 @@ static void measure_shape(setting *s, const extent *shape, int rounds, bool ever
     check_bits(s, list + linear, count - linear);
     if (every && theirs > 0)
         print_distance(s, &list[0], &list[linear - 1]);
-    measure_all(s, list, count, rounds);
+    timed_measure(&list[0].timed, sizeof *list, count, s->stream, rounds);
     print_row(s, list, theirs, count, every);
     for (int i = 0; i < count; i++)
-        cudaGraphExecDestroy(list[i].graph);
+        cudaGraphExecDestroy(list[i].timed.graph);
     setting_fini(s);
 }
 

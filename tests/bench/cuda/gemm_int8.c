@@ -3,11 +3,9 @@
  *
  *     tests/bench/cuda/gemm_int8 [-r ROUNDS] [-p] [PATTERN]
  *
- * Every candidate is a CUDA graph of GEMMs on rotating sets of operands, so that operands come from
- * memory and not from a cache.  The graphs alternate, with pauses, because a card at its power
- * limit slows down the last candidate.  A time is the median over the rounds, divided by the GEMMs
- * of a graph.  cuBLASLt is the best of its first eight heuristics, measured in the same way.  -p
- * lets FT's GEMMs overlap (programmatic dependent launch), which cuBLASLt's never do.
+ * Candidates alternate (interleaved.h) on rotating sets of operands, so that operands come from
+ * memory and not from a cache.  -p lets FT's GEMMs overlap (programmatic dependent launch), which
+ * cuBLASLt's never do.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,9 +13,8 @@
 
 #include "kernels/cuda/gemm/int8/wgmma_kernels.h"
 #include "runtime/mem.h"
+#include "tests/bench/cuda/interleaved.h"
 
-#include <cublasLt.h>
-#include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,18 +35,7 @@ enum {
     SET_BYTES = 200 << 20, /* of all sets together, at least */
     NODES = 24,
     MAX_CONTENDERS = 128,
-    MAX_ROUNDS = 100,
-    PROPOSALS = 8,
-    WORKSPACE = 64 << 20,
 };
-
-static void check(int status, const char *what)
-{
-    if (status != 0) {
-        fprintf(stderr, "%s: %s (%d)\n", what, cudaGetErrorString((cudaError_t) status), status);
-        exit(1);
-    }
-}
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
@@ -86,21 +72,20 @@ static void *random_memory(size_t bytes, bool halves)
         }
     }
     char *memory;
-    check((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
+    must((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
     for (size_t at = 0; at < bytes; at += BLOCK)
-        check((int) cudaMemcpy(memory + at, halves ? sixteen : quantized,
-                               ft_min_size(BLOCK, bytes - at), cudaMemcpyHostToDevice),
-              "cudaMemcpy");
+        must((int) cudaMemcpy(memory + at, halves ? sixteen : quantized,
+                              ft_min_size(BLOCK, bytes - at), cudaMemcpyHostToDevice),
+             "cudaMemcpy");
     return memory;
 }
 
 static void *upload_floats(size_t n, float low, float high)
 {
-    float *values = malloc(n * sizeof *values), *memory;
+    float *values = malloc(n * sizeof *values);
     for (size_t i = 0; i < n; i++)
         values[i] = low + (high - low) * (float) (rand() % 1000) / 1000.0f;
-    check((int) cudaMalloc((void **) &memory, n * sizeof *memory), "cudaMalloc");
-    check((int) cudaMemcpy(memory, values, n * sizeof *values, cudaMemcpyHostToDevice), "copy");
+    void *memory = device_copy(values, n * sizeof *values);
     free(values);
     return memory;
 }
@@ -147,12 +132,9 @@ typedef struct candidate {
     bool gelu, residual;
     ft_cuda_wgmma_tile tile;
     bool has_pdl;
-    cublasLtMatmulDesc_t product; /* cuBLASLt */
-    cublasLtMatrixLayout_t w, x, d;
-    cublasLtMatmulAlgo_t algorithm;
-    bool halves, sums;
-    cudaGraphExec_t graph;
-    float time[MAX_ROUNDS], median;
+    bool is_lt, halves, sums; /* cuBLASLt */
+    lt_gemm lt;
+    timed timed;
 } candidate;
 
 static ft_cuda_gemm_args gemm_of(const setting *s, const candidate *c, const operands *set)
@@ -193,139 +175,51 @@ static int run_theirs(const setting *s, const candidate *c, const operands *set)
     const void *beta = c->sums ? (const void *) &none : &zero;
     const void *w = c->halves ? (void *) set->w16 : set->w,
                *x = c->halves ? (void *) set->x16 : set->x;
-    return (int) cublasLtMatmul(s->lt, c->product, alpha, w, c->w, x, c->x, beta, set->y, c->d,
-                                set->y, c->d, &c->algorithm, s->workspace, WORKSPACE, s->stream);
+    const lt_gemm *g = &c->lt;
+    return (int) cublasLtMatmul(s->lt, g->product, alpha, w, g->w, x, g->x, beta, set->y, g->y,
+                                set->y, g->y, &g->algorithm, s->workspace, WORKSPACE, s->stream);
 }
 
-/* Captures NODES GEMMs as a graph; false if the candidate does not support it. */
-static bool capture(const setting *s, candidate *c)
-{
-    cudaGraph_t graph;
-    int status = 0;
-    check((int) cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeThreadLocal), "capture");
-    for (int i = 0; i < NODES && status == 0; i++) {
-        const operands *set = &s->set[i % s->sets];
-        status = c->product != NULL ? run_theirs(s, c, set) : run_ours(s, c, set);
-    }
-    check((int) cudaStreamEndCapture(s->stream, &graph), "end of capture");
-    if (status == 0)
-        check((int) cudaGraphInstantiate(&c->graph, graph, 0), "graph");
-    else
-        fprintf(stderr, "%s: %d\n", c->name, status);
-    cudaGraphDestroy(graph);
-    return status == 0;
-}
+/* A launch_one. */
+typedef struct launch {
+    const setting *s;
+    const candidate *c;
+} launch;
 
-/* Microseconds of one GEMM. */
-static float measure(const setting *s, const candidate *c)
+static int run_set(cudaStream_t stream, size_t i, void *data)
 {
-    static cudaEvent_t begin, end;
-    float ms;
-    if (begin == NULL) {
-        cudaEventCreate(&begin);
-        cudaEventCreate(&end);
-    }
-    usleep(500);
-    cudaGraphLaunch(c->graph, s->stream);
-    cudaEventRecord(begin, s->stream);
-    cudaGraphLaunch(c->graph, s->stream);
-    cudaEventRecord(end, s->stream);
-    check((int) cudaStreamSynchronize(s->stream), c->name);
-    check((int) cudaEventElapsedTime(&ms, begin, end), "time");
-    return 1000.0f * ms / NODES;
-}
-
-static int compare(const void *a, const void *b)
-{
-    float x = *(const float *) a, y = *(const float *) b;
-    return (x > y) - (x < y);
-}
-
-static void measure_all(const setting *s, candidate *list, int count, int rounds)
-{
-    for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count; i++)
-            list[i].time[round] = measure(s, &list[i]);
-    for (int i = 0; i < count; i++) {
-        qsort(list[i].time, (size_t) rounds, sizeof(float), compare);
-        list[i].median = list[i].time[rounds / 2];
-    }
+    const launch *l = data;
+    const operands *set = &l->s->set[i % (size_t) l->s->sets];
+    (void) stream; /* that of the setting */
+    return l->c->is_lt ? run_theirs(l->s, l->c, set) : run_ours(l->s, l->c, set);
 }
 
 /* ---- cuBLASLt ------------------------------------------------------------------------------- */
 
 typedef struct peer {
     const char *name;
-    cublasComputeType_t compute;
-    cudaDataType_t scale, operand, result;
+    lt_types types;
     bool gelu;
 } peer;
 
 static const peer peers[] = {
-    { "lt i8", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, false },
-    { "lt i32", CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, false },
-    { "lt f16", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, false },
-    { "lt i8 gelu", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, true },
-    { "lt f16 gelu", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, true },
+    { "lt i8", { CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, CUDA_R_32F }, false },
+    { "lt i32", { CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, CUDA_R_32F }, false },
+    { "lt f16", { CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F }, false },
+    { "lt i8 gelu", { CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, CUDA_R_32F }, true },
+    { "lt f16 gelu", { CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F }, true },
 };
 
-static void describe(const setting *s, const peer *r, candidate *c)
+/* The fastest heuristic of cuBLASLt; false if there is none. */
+static bool add_baseline(const setting *s, const peer *r, candidate *c)
 {
-    size_t m = s->shape->m, n = s->shape->n, k = s->shape->k;
-    cublasOperation_t transposed = CUBLAS_OP_T;
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_GELU_BIAS;
-    const void *bias = r->operand == CUDA_R_16F ? (void *) s->bias16 : s->bias;
-    cudaDataType_t bias_type = r->operand == CUDA_R_16F ? CUDA_R_16F : CUDA_R_32F;
-    memset(c, 0, sizeof *c);
+    const void *bias = r->types.bias == CUDA_R_16F ? (void *) s->bias16 : s->bias;
+    *c = (candidate){ .is_lt = true,
+                      .halves = r->types.operand == CUDA_R_16F,
+                      .sums = r->types.scale == CUDA_R_32I };
     snprintf(c->name, sizeof c->name, "%s", r->name);
-    c->halves = r->operand == CUDA_R_16F;
-    c->sums = r->scale == CUDA_R_32I;
-    cublasLtMatmulDescCreate(&c->product, r->compute, r->scale);
-    cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
-                                   sizeof transposed);
-    if (r->gelu) {
-        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                       sizeof epilogue);
-        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                       sizeof bias);
-        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type,
-                                       sizeof bias_type);
-    }
-    cublasLtMatrixLayoutCreate(&c->w, r->operand, k, n, (int64_t) k);
-    cublasLtMatrixLayoutCreate(&c->x, r->operand, k, m, (int64_t) k);
-    cublasLtMatrixLayoutCreate(&c->d, r->result, n, m, (int64_t) n);
-}
-
-/* The fastest of its heuristics; false if there is none. */
-static bool add_baseline(const setting *s, const peer *r, candidate *out)
-{
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t proposal[PROPOSALS];
-    size_t workspace = WORKSPACE;
-    int found = 0;
-    candidate c;
-    describe(s, r, &c);
-    cublasLtMatmulPreferenceCreate(&preference);
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                         &workspace, sizeof workspace);
-    cublasLtMatmulAlgoGetHeuristic(s->lt, c.product, c.w, c.x, c.d, c.d, preference, PROPOSALS,
-                                   proposal, &found);
-    cublasLtMatmulPreferenceDestroy(preference);
-    out->median = 1e30f;
-    for (int i = 0; i < found; i++) {
-        c.algorithm = proposal[i].algo;
-        if (!capture(s, &c))
-            continue;
-        measure_all(s, &c, 1, 3);
-        if (c.median < out->median) {
-            if (out->median < 1e30f)
-                cudaGraphExecDestroy(out->graph);
-            *out = c;
-        } else {
-            cudaGraphExecDestroy(c.graph);
-        }
-    }
-    return out->median < 1e30f;
+    lt_describe(&c->lt, s->shape->m, s->shape->n, s->shape->k, &r->types, r->gelu ? bias : NULL);
+    return lt_find_fastest(&c->lt, &c->timed, s->lt, s->stream, NODES, run_set, &(launch){ s, c });
 }
 
 /* ---- One shape ------------------------------------------------------------------------------ */
@@ -363,7 +257,8 @@ static int add_ours(const setting *s, bool has_pdl, candidate *list)
             };
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
             ft_cuda_gemm_args p = gemm_of(s, c, &s->set[0]);
-            count += ft_cuda_wgmma_tile_supports(c->tile, &p) && capture(s, c);
+            count += ft_cuda_wgmma_tile_supports(c->tile, &p) &&
+                     timed_capture(&c->timed, s->stream, NODES, run_set, &(launch){ s, c });
         }
     return count;
 }
@@ -372,7 +267,7 @@ static float time_of(const candidate *list, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
-            return list[i].median;
+            return list[i].timed.median;
     return 0.0f;
 }
 
@@ -382,8 +277,9 @@ static void print_ours(const candidate *list, int count, int num_peers, const re
     printf("  %-15s", r->name);
     for (int i = num_peers; i < count; i++)
         if (strcmp(list[i].name, r->name) == 0) {
-            printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile), (double) list[i].median);
-            best = list[i].median < best ? list[i].median : best;
+            printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile),
+                   (double) list[i].timed.median);
+            best = list[i].timed.median < best ? list[i].timed.median : best;
         }
     printf("   %s / best %.2f\n", r->baseline, (double) (baseline / best));
 }
@@ -396,17 +292,17 @@ static void measure_shape(setting *s, const extent *shape, int rounds, bool has_
     for (size_t i = 0; i < FT_COUNT(peers); i++)
         theirs += add_baseline(s, &peers[i], &list[theirs]);
     count = theirs + add_ours(s, has_pdl, list + theirs);
-    measure_all(s, list, count, rounds);
+    timed_measure(&list[0].timed, sizeof *list, count, s->stream, rounds);
     printf("%zu x %zu x %zu%s, us, %d sets:", shape->m, shape->n, shape->k,
            has_pdl ? ", overlapping" : "", s->sets);
     for (int i = 0; i < theirs; i++)
-        printf("  %s %.2f", list[i].name, (double) list[i].median);
+        printf("  %s %.2f", list[i].name, (double) list[i].timed.median);
     printf("\n");
     for (size_t i = 0; i < FT_COUNT(results); i++)
         print_ours(list, count, theirs, &results[i]);
     fflush(stdout);
     for (int i = 0; i < count; i++)
-        cudaGraphExecDestroy(list[i].graph);
+        cudaGraphExecDestroy(list[i].timed.graph);
     setting_fini(s);
 }
 
@@ -425,7 +321,7 @@ int main(int argc, char **argv)
             return 2;
     }
     rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
-    check((int) cudaGetDeviceProperties(&properties, 0), "no CUDA device");
+    must((int) cudaGetDeviceProperties(&properties, 0), "no CUDA device");
     s.props = (ft_cuda_device_props){
         .capability = 10 * properties.major + properties.minor,
         .sm_count = properties.multiProcessorCount,
@@ -436,9 +332,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "gemm_int8: %s has no wgmma\n", properties.name);
         return 1;
     }
-    check((int) cudaStreamCreate(&s.stream), "stream");
-    check((int) cublasLtCreate(&s.lt), "cublasLt");
-    check((int) cudaMalloc(&s.workspace, WORKSPACE), "workspace");
+    must((int) cudaStreamCreate(&s.stream), "stream");
+    must((int) cublasLtCreate(&s.lt), "cublasLt");
+    must((int) cudaMalloc(&s.workspace, WORKSPACE), "workspace");
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {
         char name[64];
         snprintf(name, sizeof name, "%zu,%zu,%zu", shapes[i].m, shapes[i].n, shapes[i].k);

@@ -12,6 +12,8 @@
  *   memory    allocating device memory for the weights, and pinned buffers
  *   touch     reading one byte of each page of the file, freshly mapped, by 8 threads
  *
+ * Before, the open model must give the outputs of one on the CPU, to the bit.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -25,11 +27,12 @@
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_RUNS = 99, THREADS = 8, PINNED = 32 << 20 };
+enum { MAX_RUNS = 99, THREADS = 8, PINNED = 32 << 20, TOKENS = 128 };
 
 static const ft_config large = {
     .layers = 20,
@@ -158,6 +161,40 @@ typedef struct stage {
     double ms[MAX_RUNS];
 } stage;
 
+/* ---- Outputs ------------------------------------------------------------------------------ */
+
+/* Of random tokens: [TOKENS, hidden]. */
+static float *outputs_on(const char *path, const char *device)
+{
+    ft_model *model;
+    ft_session *session;
+    ft_error err;
+    int32_t ids[TOKENS];
+    ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { 1, TOKENS }, .data = ids };
+    ft_tensor output = { .data = malloc((size_t) TOKENS * (size_t) large.hidden * sizeof(float)) };
+    for (uint32_t i = 0; i < TOKENS; i++)
+        ids[i] = (int32_t) (i * 2654435761u % (uint32_t) large.vocabulary);
+    if (output.data == NULL)
+        fail("out of memory");
+    must(ft_model_open(&model, path, &(ft_model_options){ .device = device }, &err), &err);
+    must(ft_session_open(&session, model, NULL, &err), &err);
+    must(ft_session_set(session, "input_ids", &input, &err), &err);
+    must(ft_session_run(session, &err), &err);
+    must(ft_session_get(session, "last_hidden_state", &output, &err), &err);
+    ft_session_close(session);
+    ft_model_close(model);
+    return output.data;
+}
+
+static void check_outputs(const char *path)
+{
+    float *here = outputs_on(path, "cpu"), *there = outputs_on(path, "cuda");
+    if (memcmp(here, there, (size_t) TOKENS * (size_t) large.hidden * sizeof *here) != 0)
+        fail("the outputs on the GPU are not those on the CPU");
+    free(here);
+    free(there);
+}
+
 /* ------------------------------------------------------------------------------------------- */
 
 static void prepare(subject *s)
@@ -188,6 +225,7 @@ int main(int argc, char **argv)
     subject s = { .path = argv[optind] };
     double of_copy = 0.0;
     prepare(&s);
+    check_outputs(s.path);
     for (int run = 0; run < runs; run++)
         for (size_t i = 0; i < FT_COUNT(stages); i++)
             stages[i].ms[run] = stages[i].run(&s);

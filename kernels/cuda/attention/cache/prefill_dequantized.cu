@@ -10,8 +10,16 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/cache/attend_kv.cuh"
+#include "kernels/cuda/ptx/wgmma.cuh"
 
-enum { THREADS = 256, CHUNK = 8, ROWS = 4, CTAS_PER_SM = 8, TABLE_ALIGN = 256 };
+enum {
+    THREADS = 256,
+    CHUNK = 8,      /* elements that a thread converts at once */
+    ROWS = 4,       /* rows of them that it loads before it stores any */
+    TILE_PAGES = 2, /* of a tile of keys in prefill_wgmma.cu */
+    CTAS_PER_SM = 8,
+    TABLE_ALIGN = 256
+};
 
 /* ---- Scratch memory ------------------------------------------------------------------------- */
 
@@ -53,6 +61,8 @@ static size_t place(float_cache *out, const ft_attend_kv_params *a, void *scratc
 }
 
 /* ---- The copy ------------------------------------------------------------------------------- */
+
+#ifdef FT_HAS_WGMMA
 
 /* Pages of a sequence up to its last query; a sequence without queries has none. */
 static __device__ __forceinline__ int pages_of(const ft_attend_kv_params &a, int sequence)
@@ -108,16 +118,20 @@ static __device__ __forceinline__ void dequantize_head(uint16_t *to, const int8_
     }
 }
 
+#endif
+
 /* blockIdx.x is a sequence, the heads of whose pages are divided among gridDim.y CTAs. */
 template <bool bf16>
 static __global__ void __launch_bounds__(THREADS)
     dequantize_kernel(const __grid_constant__ ft_attend_kv_params a, float_cache to)
 {
+#ifdef FT_HAS_WGMMA
     ft_pdl_wait();
     ft_pdl_launch_dependents();
     int sequence = (int) blockIdx.x, before = pages_before(a, sequence);
     int end = pages_of(a, sequence) * 2 * a.kv_heads;
-    int first = ft_first_visible_key(a, a.n_past[sequence]) / FT_PAGE_TOKENS / 2 * 2;
+    int first = ft_first_visible_key(a, a.n_past[sequence]) / FT_PAGE_TOKENS;
+    first -= first % TILE_PAGES;
     for (int i = first * 2 * a.kv_heads + (int) blockIdx.y; i < end; i += (int) gridDim.y) {
         int page = i / (2 * a.kv_heads), head = i / 2 % a.kv_heads;
         size_t entry = (size_t) sequence * a.max_pages + (size_t) page;
@@ -131,6 +145,7 @@ static __global__ void __launch_bounds__(THREADS)
         if (i % (2 * a.kv_heads) == 0 && threadIdx.x == 0)
             to.table[entry] = before + page;
     }
+#endif
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */

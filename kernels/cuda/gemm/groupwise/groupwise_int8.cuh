@@ -8,6 +8,7 @@
 #define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_CUH
 
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
+#include "kernels/cuda/gemm/groupwise/groupwise_tiles.h"
 #include "kernels/cuda/gemm/groupwise/int8_x_term.h"
 
 /*

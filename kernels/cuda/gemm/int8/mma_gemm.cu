@@ -331,7 +331,8 @@ static float cost_of(const ft_mma_tile *tile, const ft_cuda_device_props *props,
     return tile->us_fixed * (float) waves + tile->us_per_k_tile * (float) (k_tiles * tiles_per_sm);
 }
 
-static int best_tile(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p)
+extern "C" int ft_cuda_gemm_mma_select_tile(const ft_cuda_device_props *props,
+                                            const ft_cuda_gemm_args *p)
 {
     int best = -1;
     float min_cost = 0.0f;
@@ -391,7 +392,7 @@ extern "C" int ft_cuda_gemm_mma_launch_tile(int index, const ft_cuda_device_prop
 extern "C" int ft_cuda_gemm_mma(const ft_cuda_device_props *props, void *stream,
                                 const ft_cuda_gemm_args *p)
 {
-    int tile = best_tile(props, p);
+    int tile = ft_cuda_gemm_mma_select_tile(props, p);
     return tile < 0 ? (int) cudaErrorNotSupported
                     : ft_cuda_gemm_mma_launch_tile(tile, props, stream, p);
 }

@@ -239,6 +239,8 @@ cuda_sources = \
 	kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cu \
 	kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh \
 	kernels/cuda/gemm/groupwise/groupwise_int8_resident.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8_wgmma.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8_wgmma.cuh \
 	kernels/cuda/gemm/groupwise/groupwise_int8_records.cuh \
 	kernels/cuda/gemm/groupwise/int8_x_term.h \
 	kernels/cuda/sampling/beam_search.h \

@@ -13,11 +13,11 @@
 /* ---- Variants ----------------------------------------------------------------------------- */
 
 static const ft_cuda_f16_tile tiles[] = {
-    { 1, 8, true, 1 },   { 1, 8, true, 2 },   { 1, 16, true, 1 },  { 1, 16, true, 2 },
-    { 1, 32, true, 1 },  { 1, 32, true, 2 },  { 1, 64, true, 1 },  { 1, 64, true, 2 },
-    { 1, 96, true, 1 },  { 1, 96, true, 2 },  { 1, 128, true, 1 }, { 1, 128, true, 2 },
-    { 2, 64, true, 1 },  { 2, 64, true, 2 },  { 2, 128, true, 1 }, { 2, 128, true, 2 },
-    { 2, 256, true, 1 }, { 2, 256, true, 2 }, { 1, 64, false, 1 }, { 1, 128, false, 1 },
+    { 1, 8, true, 1 },    { 1, 8, true, 2 },   { 1, 16, true, 1 },  { 1, 16, true, 2 },
+    { 1, 32, true, 1 },   { 1, 32, true, 2 },  { 1, 64, true, 1 },  { 1, 64, true, 2 },
+    { 1, 96, true, 1 },   { 1, 96, true, 2 },  { 1, 128, true, 1 }, { 1, 128, true, 2 },
+    { 2, 64, true, 1 },   { 2, 64, true, 2 },  { 2, 128, true, 1 }, { 2, 128, true, 2 },
+    { 2, 256, true, 1 },  { 2, 256, true, 2 }, { 1, 64, false, 1 }, { 1, 128, false, 1 },
     { 2, 128, false, 1 },
 };
 
@@ -150,9 +150,8 @@ static ft_gemm_problem problem_of(const ft_cuda_f16_gemms *g)
     return problem;
 }
 
-int ft_cuda_f16_launch_tuned(const ft_cuda_f16_variant *selected,
-                             const ft_cuda_device_props *props, void *stream,
-                             const ft_cuda_f16_gemms *g)
+int ft_cuda_f16_launch_tuned(const ft_cuda_f16_variant *selected, const ft_cuda_device_props *props,
+                             void *stream, const ft_cuda_f16_gemms *g)
 {
     ft_gemm_problem problem = problem_of(g);
     int candidate = ft_cuda_gemm_tuned(props, &problem), status = (int) cudaErrorNotSupported;

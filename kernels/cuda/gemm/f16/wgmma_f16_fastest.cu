@@ -100,15 +100,16 @@ bool ft_cuda_f16_select(const ft_cuda_device_props *props, const ft_cuda_f16_gem
                                   : variant_of(select(props, p, g->count, true));
     else if (g->batch_invariant && g->count == 1 && ft_cuda_f16_mma_supports(props, p))
         *out = few ? ft_cuda_f16_variant{ FT_CUDA_F16_GEMV, 0, {}, 1 }
-                   : ft_cuda_f16_variant{ FT_CUDA_F16_MMA, (int) ft_cuda_f16_mma_select(props, p),
-                                          {}, 1 };
+                   : ft_cuda_f16_variant{
+                         FT_CUDA_F16_MMA, (int) ft_cuda_f16_mma_select(props, p), {}, 1
+                     };
     else
         return false;
     return true;
 }
 
-static int launch(const ft_cuda_device_props *props, void *stream,
-                  const ft_cuda_float_gemm_args *p, int count, bool batch_invariant)
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_float_gemm_args *p,
+                  int count, bool batch_invariant)
 {
     const ft_cuda_f16_gemms g = { p, count, batch_invariant };
     ft_cuda_f16_variant selected;

@@ -79,9 +79,8 @@ extern "C" int ft_cuda_groupwise_gemm(const ft_cuda_device_props *props, void *s
                                       const ft_cuda_groupwise_args *p)
 {
     const ft_cuda_groupwise_variant *tuned = ft_cuda_groupwise_variant_tuned(props, p);
-    return tuned != NULL
-               ? ft_cuda_groupwise_variant_launch(tuned, props, stream, p)
-               : ft_cuda_groupwise_launch(select_kernel(props, p), props, stream, p);
+    return tuned != NULL ? ft_cuda_groupwise_variant_launch(tuned, props, stream, p)
+                         : ft_cuda_groupwise_launch(select_kernel(props, p), props, stream, p);
 }
 
 extern "C" size_t ft_cuda_groupwise_scratch(const ft_cuda_device_props *props, size_t m, size_t n,

@@ -75,8 +75,8 @@ static int select_variant(const ft_cuda_device_props *props, const ft_cuda_gemm_
     ft_cuda_device_props untuned = *props;
     untuned.num_tuned = 0;
     ft_cuda_groupwise_args args = args_of(o);
-    ft_cuda_groupwise_variant selected = ft_cuda_groupwise_variant_of(
-        ft_cuda_groupwise_select(&untuned, &args), props, &args);
+    ft_cuda_groupwise_variant selected =
+        ft_cuda_groupwise_variant_of(ft_cuda_groupwise_select(&untuned, &args), props, &args);
     const ft_cuda_groupwise_variant *v;
     for (int i = 0; (v = ft_cuda_groupwise_variant_at(i)) != NULL; i++)
         if (v->kernel == selected.kernel && v->tile == selected.tile &&
@@ -100,6 +100,6 @@ static int launch(int candidate, const ft_cuda_device_props *props, void *stream
                                             &args);
 }
 
-extern "C" const ft_cuda_gemm_family ft_cuda_groupwise_family = { computes,       describe, measure,
-                                                                  NULL,           select_variant,
-                                                                  fits,           launch };
+extern "C" const ft_cuda_gemm_family ft_cuda_groupwise_family = { computes, describe,       measure,
+                                                                  NULL,     select_variant, fits,
+                                                                  launch };

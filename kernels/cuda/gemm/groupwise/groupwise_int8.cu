@@ -295,7 +295,9 @@ size_t ft_cuda_groupwise_int8_scratch(size_t m, size_t k)
     size_t small_m = ft_cuda_groupwise_int8_small_m_scratch(m, k);
     size_t large_m = round_up(m * round_up(k, GROUPWISE_STEP_K), 256) +
                      8 * groups_of(k, GROUPWISE_STEP_K) * round_up(m, 128);
-    return small_m > large_m ? small_m : large_m;
+    size_t wgmma = ft_cuda_groupwise_int8_wgmma_scratch(m, k);
+    size_t mma = small_m > large_m ? small_m : large_m;
+    return mma > wgmma ? mma : wgmma;
 }
 
 static int8_params params_of(const ft_cuda_groupwise_args *p)
@@ -363,6 +365,8 @@ bool ft_cuda_groupwise_int8_tile_fits(ft_cuda_groupwise_int8_tile tile,
                                       const ft_cuda_device_props *props,
                                       const ft_cuda_groupwise_args *p)
 {
+    if (tile >= FT_CUDA_GROUPWISE_INT8_WGMMA_N64_M32)
+        return ft_cuda_groupwise_int8_wgmma_supports(props, p);
     return tile == FT_CUDA_GROUPWISE_INT8_RESIDENT
                ? ft_cuda_groupwise_int8_resident_supports(props, p)
            : tile == FT_CUDA_GROUPWISE_INT8_SMALL_M
@@ -375,8 +379,7 @@ static ft_cuda_groupwise_int8_tile select_mma(const ft_cuda_device_props *props,
                                               const ft_cuda_groupwise_args *p)
 {
     size_t tiles = (p->m + 127) / 128 * (((size_t) groupwise_shape_of(p).panels + 3) / 4);
-    if (p->m <= 16 ||
-        !ft_cuda_groupwise_int8_tile_fits(FT_CUDA_GROUPWISE_INT8_N128_M32, props, p))
+    if (p->m <= 16 || !ft_cuda_groupwise_int8_tile_fits(FT_CUDA_GROUPWISE_INT8_N128_M32, props, p))
         return FT_CUDA_GROUPWISE_INT8_N32_M16;
     return tiles >= (size_t) props->sm_count &&
                    ft_cuda_groupwise_int8_tile_fits(FT_CUDA_GROUPWISE_INT8_N128_M128, props, p)
@@ -384,13 +387,28 @@ static ft_cuda_groupwise_int8_tile select_mma(const ft_cuda_device_props *props,
                : FT_CUDA_GROUPWISE_INT8_N128_M32;
 }
 
+/* Time in ns of groupwise_int8_small_m.cu for more than 16 tokens, measured on an H200. */
+static double small_m_ns(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
+{
+    double tiles = (double) groupwise_shape_of(p).panels * (double) ((p->m + 31) / 32) *
+                   (double) (p->k / GROUPWISE_TILE_K);
+    return 5000.0 + 297.0 * tiles / props->sm_count;
+}
+
+/* The kernels for few tokens read weights fastest; the others compute fastest. */
 ft_cuda_groupwise_int8_tile ft_cuda_groupwise_int8_select(const ft_cuda_device_props *props,
                                                           const ft_cuda_groupwise_args *p)
 {
+    bool small_m = ft_cuda_groupwise_int8_small_m_supports(props, p);
+    double wgmma_ns;
     if (ft_cuda_groupwise_int8_resident_supports(props, p))
         return FT_CUDA_GROUPWISE_INT8_RESIDENT;
-    return ft_cuda_groupwise_int8_small_m_supports(props, p) ? FT_CUDA_GROUPWISE_INT8_SMALL_M
-                                                             : select_mma(props, p);
+    if (small_m && (p->m <= 16 || !ft_cuda_groupwise_int8_wgmma_supports(props, p)))
+        return FT_CUDA_GROUPWISE_INT8_SMALL_M;
+    if (!ft_cuda_groupwise_int8_wgmma_supports(props, p))
+        return select_mma(props, p);
+    ft_cuda_groupwise_int8_tile wgmma = ft_cuda_groupwise_int8_wgmma_select(props, p, &wgmma_ns);
+    return small_m && small_m_ns(props, p) < wgmma_ns ? FT_CUDA_GROUPWISE_INT8_SMALL_M : wgmma;
 }
 
 int ft_cuda_groupwise_int8(ft_cuda_groupwise_int8_tile tile, const ft_cuda_device_props *props,
@@ -400,6 +418,8 @@ int ft_cuda_groupwise_int8(ft_cuda_groupwise_int8_tile tile, const ft_cuda_devic
         return ft_cuda_groupwise_int8_resident(props, stream, p);
     if (tile == FT_CUDA_GROUPWISE_INT8_SMALL_M)
         return ft_cuda_groupwise_int8_small_m(props, stream, p);
+    if (tile >= FT_CUDA_GROUPWISE_INT8_WGMMA_N64_M32)
+        return ft_cuda_groupwise_int8_wgmma(tile, props, stream, p);
     return p->bits == 4 ? launch_tile<4>(tile, props, stream, p)
                         : launch_tile<8>(tile, props, stream, p);
 }

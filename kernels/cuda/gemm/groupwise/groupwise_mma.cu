@@ -350,7 +350,7 @@ static int launch_x_type(ft_cuda_groupwise_mma_tile tile, const ft_cuda_device_p
     return p->bits == 4  ? step_scales ? launch_tile<4, kind, true>(tile, props, stream, p)
                                        : launch_tile<4, kind, false>(tile, props, stream, p)
             : step_scales ? launch_tile<8, kind, true>(tile, props, stream, p)
-                          : launch_tile<8, kind, false>(tile, props, stream, p);
+                         : launch_tile<8, kind, false>(tile, props, stream, p);
 }
 
 /* Grids have up to 65535 rows of x or tiles. */

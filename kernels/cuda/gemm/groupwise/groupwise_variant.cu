@@ -30,6 +30,9 @@ static const struct {
     { { FT_CUDA_GROUPWISE_INT8, FT_CUDA_GROUPWISE_INT8_N32_M16 }, "int8 n32 m16" },
     { { FT_CUDA_GROUPWISE_INT8, FT_CUDA_GROUPWISE_INT8_N128_M32 }, "int8 n128 m32" },
     { { FT_CUDA_GROUPWISE_INT8, FT_CUDA_GROUPWISE_INT8_N128_M128 }, "int8 n128 m128" },
+    { { FT_CUDA_GROUPWISE_INT8, FT_CUDA_GROUPWISE_INT8_WGMMA_N64_M32 }, "int8 wgmma n64 m32" },
+    { { FT_CUDA_GROUPWISE_INT8, FT_CUDA_GROUPWISE_INT8_WGMMA_N64_M64 }, "int8 wgmma n64 m64" },
+    { { FT_CUDA_GROUPWISE_INT8, FT_CUDA_GROUPWISE_INT8_WGMMA_N128_M128 }, "int8 wgmma n128 m128" },
 };
 
 const ft_cuda_groupwise_variant *ft_cuda_groupwise_variant_at(int index)
@@ -68,9 +71,9 @@ static bool supports_float(ft_cuda_groupwise_kernel kernel, const ft_cuda_device
 bool ft_cuda_groupwise_supports(ft_cuda_groupwise_kernel kernel, const ft_cuda_device_props *props,
                                 const ft_cuda_groupwise_args *p)
 {
-    return p->int8_activations ? kernel == FT_CUDA_GROUPWISE_INT8 &&
-                                     ft_cuda_groupwise_int8_supports(props, p)
-                               : supports_float(kernel, props, p);
+    return p->int8_activations
+               ? kernel == FT_CUDA_GROUPWISE_INT8 && ft_cuda_groupwise_int8_supports(props, p)
+               : supports_float(kernel, props, p);
 }
 
 static bool has_tile(const ft_cuda_groupwise_variant *v, const ft_cuda_device_props *props,

@@ -324,7 +324,8 @@ static size_t blocks_per_sm_on(const ft_mma_tile *tile, const ft_cuda_device_pro
 static float cost_of(const ft_mma_tile *tile, const ft_cuda_device_props *props,
                      const ft_cuda_gemm_args *p)
 {
-    size_t tiles = ft_ceil_div(p->m, (size_t) tile->tokens) * ft_ceil_div(p->n, (size_t) tile->columns);
+    size_t tiles =
+        ft_ceil_div(p->m, (size_t) tile->tokens) * ft_ceil_div(p->n, (size_t) tile->columns);
     size_t tiles_per_sm = ft_ceil_div(tiles, (size_t) props->sm_count);
     size_t waves = ft_ceil_div(tiles_per_sm, blocks_per_sm_on(tile, props));
     size_t k_tiles = ft_ceil_div(p->k, (size_t) tile->tile_k);

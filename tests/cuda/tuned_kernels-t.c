@@ -135,12 +135,12 @@ int main(void)
         skip_all("%s", text);
     for (size_t i = 0; i < FT_COUNT(problems); i++) {
         ft_gemm_problem p = problems[i].problem;
+        p.linears = p.linears > 0 ? p.linears : 1;
         test_names(&p, problems[i].name);
         for (size_t j = 0; j < FT_COUNT(shapes); j++) {
             p.m = shapes[j].m;
             p.n = shapes[j].n;
             p.k = shapes[j].k;
-            p.linears = p.linears > 0 ? p.linears : 1;
             test_shape(problems[i].name, &p, &props);
         }
     }

@@ -12,12 +12,12 @@ sample=$FT_SRCDIR/samples/source-language-bert
 unset FT_CPU FT_CUDA_GEMM FT_TUNING
 cd "$dir" || exit 99
 
-# result ARTIFACT FILE OUT: what the model computes with this tuning file.
+# result ARTIFACT FILE OUT: what the model computes with this tuning file; empty: with none.
 result () {
     case $1 in
-    llama*) "$run" -i "$1" -d prompts.safetensors --device cuda --tuning "$2" \
+    llama*) FT_TUNING=$2 "$run" -i "$1" -d prompts.safetensors --device cuda \
         --max-new-tokens 24 --logprobs -f -o "$3" >out 2>err ;;
-    *) "$run" -i "$1" -d few.safetensors --device cuda --tuning "$2" -f -o "$3" >out 2>err ;;
+    *) FT_TUNING=$2 "$run" -i "$1" -d few.safetensors --device cuda -f -o "$3" >out 2>err ;;
     esac || sed 's/^/# /' err
 }
 

@@ -32,7 +32,7 @@ static inline size_t ft_saved_bytes(const ft_value *value, size_t rows)
     return value->dynamic ? bytes + ft_round_up(rows * sizeof(float), 64) : bytes;
 }
 
-/* What the fastest kernels depend on, beside the version of FT. */
+/* What the fastest kernels depend on, beside the version of FT; the driver's own version. */
 typedef struct ft_device_identity {
     char name[96], driver[32];
 } ft_device_identity;
@@ -145,8 +145,9 @@ typedef struct ft_backend {
                                 ft_error *err);
 
     /*
-     * Find the fastest kernels for a GEMM with each of `count` numbers of rows, of which problem->m
-     * is the largest.  The next two functions exist where this one does.
+     * Find the fastest kernels for a GEMM with each of `count` numbers of rows, the largest last,
+     * of which problem->m is it.  Rows that need more memory than there is stay without names.  The
+     * next two functions exist where this one does.
      */
     ft_status (*tune_gemm)(ft_device *device, const ft_gemm_problem *problem, const size_t *rows,
                            size_t count, ft_gemm_tuning *out, ft_error *err);

@@ -1,6 +1,6 @@
 /*
- * gemm_problem.h - an INT8 GEMM as a problem for which there are several kernels, their times, and
- * the fastest one.  Valid C++, for .cu files.
+ * gemm_problem.h - a GEMM as a problem for which there are several kernels, their times, and the
+ * fastest one.  Valid C++, for .cu files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,13 +9,27 @@
 
 #include "kernels/op.h"
 
-/* An int8 GEMM y [m, n] = act(x [m, k] . w [n, k]^T), y int8, F32 or F16. */
+/* y [m, n] = act(x [m, k] . w [n, k]^T + b) */
 typedef struct ft_gemm_problem {
     size_t m, n, k;
-    ft_dtype y;
+    ft_dtype x, w, y;      /* w FT_U4 or FT_U8: group-wise quantized ... */
+    int32_t group;         /* ... with this group size, ... */
+    bool zero_points;      /* ... zero points ... */
+    bool int8_activations; /* ... and x, a float, quantized to int8 as well */
+    bool batch_invariant;  /* float w: the order of sums depends on n and k alone */
     ft_activation activation;
-    bool merged; /* w is several matrices, such as those of Q, K and V, and so is y */
+    int linears; /* n is the columns of so many matrices, such as those of Q, K and V, and so is y
+                  */
 } ft_gemm_problem;
+
+/* Whether two problems differ in m at most. */
+static inline bool ft_gemm_problem_same_shape(const ft_gemm_problem *a, const ft_gemm_problem *b)
+{
+    return a->n == b->n && a->k == b->k && a->x == b->x && a->w == b->w && a->y == b->y &&
+           a->group == b->group && a->zero_points == b->zero_points &&
+           a->int8_activations == b->int8_activations && a->batch_invariant == b->batch_invariant &&
+           a->activation == b->activation && a->linears == b->linears;
+}
 
 enum { FT_GEMM_KERNEL_NAME = 32 };
 

@@ -216,6 +216,10 @@ cuda_sources = \
 	kernels/cuda/host/backend.c \
 	kernels/cuda/gemm/groupwise/groupwise.cu \
 	kernels/cuda/gemm/groupwise/groupwise.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_family.cu \
+	kernels/cuda/gemm/groupwise/groupwise_tiles.h \
+	kernels/cuda/gemm/groupwise/groupwise_variant.cu \
+	kernels/cuda/gemm/groupwise/groupwise_variant.h \
 	kernels/cuda/gemm/groupwise/groupwise.h \
 	kernels/cuda/gemm/groupwise/groupwise_pre_post.cu \
 	kernels/cuda/gemm/groupwise/groupwise_gemv.cu \
@@ -237,12 +241,16 @@ cuda_sources = \
 	kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cu \
 	kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh \
 	kernels/cuda/gemm/groupwise/groupwise_int8_resident.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8_wgmma.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8_wgmma.cuh \
 	kernels/cuda/gemm/groupwise/groupwise_int8_records.cuh \
 	kernels/cuda/gemm/groupwise/int8_x_term.h \
 	kernels/cuda/sampling/beam_search.h \
 	kernels/cuda/sampling/beam_merge.cu \
 	kernels/cuda/sampling/beam_candidates.cu \
 	kernels/cuda/fused_kernels.h \
+	kernels/cuda/gemm_family.h \
+	kernels/cuda/tuned_gemm.c \
 	kernels/cuda/sampling/sample.cu \
 	kernels/cuda/sampling/sample.h \
 	kernels/cuda/sampling/record_tokens.cu \
@@ -255,6 +263,10 @@ cuda_sources = \
 	kernels/cuda/tune/benchmark_candidate.c \
 	kernels/cuda/tune/benchmark_gemm.h \
 	kernels/cuda/tune/benchmark_cublaslt.c \
+	kernels/cuda/tune/families.c kernels/cuda/tune/families.h \
+	kernels/cuda/tune/operand_sets.c kernels/cuda/tune/operand_sets.h \
+	kernels/cuda/tune/random_operand.c kernels/cuda/tune/random_operand.h \
+	kernels/cuda/tune/replay.c kernels/cuda/tune/replay.h \
 	kernels/cuda/tune/tune_gemm.c \
 	kernels/cuda/tune/use_tuned.c \
 	kernels/cuda/conv/conv.cu \
@@ -300,6 +312,7 @@ cuda_sources = \
 	kernels/cuda/gemm/int8/gemm_args.c \
 	kernels/cuda/gemm/int8/gemm_kernels.c kernels/cuda/gemm/int8/gemm_kernels.h \
 	kernels/cuda/gemm/int8/gemm_variant.c kernels/cuda/gemm/int8/gemm_variant.h \
+	kernels/cuda/gemm/int8/int8_family.c \
 	kernels/cuda/host/exec_layout.c \
 	kernels/cuda/host/fill_normal.c \
 	kernels/cuda/host/exec.h \
@@ -341,6 +354,9 @@ cuda_sources = \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.cuh \
 	kernels/cuda/gemm/f16/wgmma_f16_gemm.h \
 	kernels/cuda/gemm/f16/wgmma_f16_epilogue.cuh \
+	kernels/cuda/gemm/f16/f16_family.cu \
+	kernels/cuda/gemm/f16/f16_variant.cu \
+	kernels/cuda/gemm/f16/f16_variant.h \
 	kernels/cuda/gemm/f16/wgmma_f16_fastest.cu \
 	kernels/cuda/gemm/f16/wgmma_f16_large_m.cu \
 	kernels/cuda/gemm/f16/wgmma_f16_large_m.cuh \

@@ -105,6 +105,7 @@ c_tests = \
 	tests/cuda/device.t \
 	tests/cuda/messages.t \
 	tests/cuda/modes.t \
+	tests/cuda/tuned_kernels.t \
 	tests/cuda/ops/ops.t \
 	tests/cuda/encoder_decoder.t \
 	tests/cuda/philox.t \
@@ -249,6 +250,7 @@ tests_cuda_quantize_quantizer_emulated_t_SOURCES = tests/cuda/quantize/quantizer
 	tests/cuda/quantize/emulated.c $(quantizer_checks)
 tests_cuda_relayout_t_SOURCES = tests/cuda/relayout-t.c tests/cuda/gemm_int8.c tests/cuda/gemm_int8.h $(gpu)
 tests_cuda_generate_t_SOURCES = tests/cuda/generate-t.c tests/lib/random.c tests/lib/random.h
+tests_cuda_tuned_kernels_t_SOURCES = tests/cuda/tuned_kernels-t.c $(gpu)
 tests_cuda_gemm_f16_t_SOURCES = tests/cuda/gemm_f16-t.c $(gpu)
 tests_cuda_gemm_groupwise_t_SOURCES = tests/cuda/gemm_groupwise-t.c $(chip)
 tests_cuda_fused_ops_t_SOURCES = tests/cuda/fused_ops-t.c tests/cuda/guarded.c tests/cuda/guarded.h $(chip)
@@ -325,6 +327,7 @@ sh_tests = \
 	tests/build/quickstart.sh \
 	tests/build/readme.sh \
 	tests/tools/run_cuda.sh \
+	tests/tools/tuning_cuda.sh \
 	tests/tools/run_generate.sh \
 	tests/tools/run_progress.sh \
 	tests/tools/run_search.sh \
@@ -346,6 +349,8 @@ check_PROGRAMS += tests/programs/bounded tests/programs/make-checkpoint tests/pr
 	tests/programs/make-sample tests/programs/make-tensors tests/programs/near-tensors tests/programs/pick-rows tests/programs/poison
 tests_programs_bounded_SOURCES = tests/programs/bounded.c
 tests_programs_bounded_LDADD =
+check_PROGRAMS += tests/programs/gemm-candidates
+tests_programs_gemm_candidates_SOURCES = tests/programs/gemm-candidates.c
 check_PROGRAMS += tests/programs/forge-artifact
 tests_programs_forge_artifact_SOURCES = tests/programs/forge-artifact.c
 check_PROGRAMS += tests/programs/make-report tests/programs/tamper-scale

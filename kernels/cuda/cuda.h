@@ -127,6 +127,9 @@ int ft_cuda_gemm_mma_launch_tile(int tile, const ft_cuda_device_props *props, vo
                                  const ft_cuda_gemm_args *p);
 void ft_cuda_gemm_mma_tile_size(int tile, int *tokens, int *columns);
 
+/* The fastest of these tiles for this GEMM by a cost model, or -1. */
+int ft_cuda_gemm_mma_select_tile(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
+
 /* Whether a thread block of this tile fits into the shared memory of the device. */
 bool ft_cuda_gemm_mma_tile_fits(int tile, const ft_cuda_device_props *props);
 

@@ -10,6 +10,7 @@
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/json_build.h"
 #include "runtime/base/json_reader.h"
+#include "runtime/base/read_file.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FORMAT = 1, MAX_DIMENSION = INT32_MAX };
+enum { FORMAT = 2, MAX_DIMENSION = INT32_MAX, MAX_LINEARS = 16 };
 
 static const char expected_file[] = "a tuning file of ft-bench --tune";
 
@@ -69,22 +70,6 @@ static void make_folders(const char *path)
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-/* All bytes of a file, and at most one more than may be parsed. */
-static ft_status read_bytes(char **out, size_t *bytes, const char *path, ft_error *err)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return ft_fail_errno(err, "%s: cannot open", path);
-    *out = malloc(FT_JSON_MAX_BYTES + 1);
-    ft_status status = *out != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "%s: no memory", path);
-    if (status == FT_OK)
-        *bytes = fread(*out, 1, FT_JSON_MAX_BYTES + 1, file);
-    if (status == FT_OK && ferror(file))
-        status = ft_fail_errno(err, "%s: cannot read", path);
-    fclose(file);
-    return status;
-}
-
 /* The root and its format; the caller calls json_decref(root->json), also on failure. */
 static ft_status load(ft_json_reader *root, const char *path, ft_error *err)
 {
@@ -92,7 +77,7 @@ static ft_status load(ft_json_reader *root, const char *path, ft_error *err)
     size_t bytes = 0;
     int64_t format;
     *root = (ft_json_reader){ .file = path, .err = err };
-    ft_status status = read_bytes(&text, &bytes, path, err);
+    ft_status status = ft_file_read(&text, &bytes, path, FT_JSON_MAX_BYTES, err);
     if (status == FT_OK)
         status = ft_json_load(root, JSON_OBJECT, text, bytes, FT_JSON_MAX_BYTES);
     free(text);
@@ -114,21 +99,41 @@ static ft_status read_dimension(const ft_json_reader *in, const char *key, size_
     return FT_OK;
 }
 
-static ft_status read_gemm(ft_tuned_gemm *t, const ft_json_reader *in)
+static ft_status read_dtype(const ft_json_reader *in, const char *key, ft_dtype *out)
 {
-    const char *out, *activation, *kernel;
-    ft_gemm_problem *p = &t->problem;
+    const char *name;
+    FT_TRY(ft_json_read_string(in, key, &name));
+    return ft_dtype_parse(name, out) ? FT_OK : ft_json_fail_member(in, key, "a dtype");
+}
+
+static ft_status read_problem(ft_gemm_problem *p, const ft_json_reader *in)
+{
+    const char *activation;
+    int64_t group, linears;
     FT_TRY(read_dimension(in, "rows", &p->m));
     FT_TRY(read_dimension(in, "n", &p->n));
     FT_TRY(read_dimension(in, "k", &p->k));
-    FT_TRY(ft_json_read_string(in, "out", &out));
+    FT_TRY(ft_json_read_integer(in, "linears", 1, MAX_LINEARS, &linears));
+    FT_TRY(read_dtype(in, "x", &p->x));
+    FT_TRY(read_dtype(in, "w", &p->w));
+    FT_TRY(read_dtype(in, "out", &p->y));
+    FT_TRY(ft_json_read_integer(in, "group", 0, MAX_DIMENSION, &group));
+    FT_TRY(ft_json_read_bool(in, "zero_points", &p->zero_points));
+    FT_TRY(ft_json_read_bool(in, "int8_activations", &p->int8_activations));
+    FT_TRY(ft_json_read_bool(in, "batch_invariant", &p->batch_invariant));
     FT_TRY(ft_json_read_string(in, "activation", &activation));
+    p->linears = (int) linears;
+    p->group = (int32_t) group;
+    return ft_activation_parse(activation, &p->activation)
+               ? FT_OK
+               : ft_json_fail_member(in, "activation", "an activation");
+}
+
+static ft_status read_gemm(ft_tuned_gemm *t, const ft_json_reader *in)
+{
+    const char *kernel;
+    FT_TRY(read_problem(&t->problem, in));
     FT_TRY(ft_json_read_string(in, "kernel", &kernel));
-    FT_TRY(ft_json_read_bool(in, "merged", &p->merged));
-    if (!ft_dtype_parse(out, &p->y))
-        return ft_json_fail_member(in, "out", "a dtype");
-    if (!ft_activation_parse(activation, &p->activation))
-        return ft_json_fail_member(in, "activation", "an activation");
     snprintf(t->kernel, sizeof t->kernel, "%s", kernel);
     return FT_OK;
 }
@@ -204,17 +209,22 @@ void ft_tuning_fini(ft_tuning *tuning)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
+static json_t *json_of_gemm(const ft_tuned_gemm *gemm)
+{
+    const ft_gemm_problem *p = &gemm->problem;
+    return json_pack("{sI, sI, sI, si, ss, ss, ss, si, sb, sb, sb, ss, ss}", "rows",
+                     (json_int_t) p->m, "n", (json_int_t) p->n, "k", (json_int_t) p->k, "linears",
+                     p->linears, "x", ft_dtype_name(p->x), "w", ft_dtype_name(p->w), "out",
+                     ft_dtype_name(p->y), "group", (int) p->group, "zero_points", p->zero_points,
+                     "int8_activations", p->int8_activations, "batch_invariant", p->batch_invariant,
+                     "activation", ft_activation_name(p->activation), "kernel", gemm->kernel);
+}
+
 static json_t *json_of(const ft_tuning *tuning, const ft_device_identity *device)
 {
     json_t *gemms = json_array();
-    for (size_t i = 0; i < tuning->count; i++) {
-        const ft_gemm_problem *p = &tuning->gemm[i].problem;
-        ft_json_append(&gemms, json_pack("{sI, sI, sI, ss, ss, sb, ss}", "rows", (json_int_t) p->m,
-                                         "n", (json_int_t) p->n, "k", (json_int_t) p->k, "out",
-                                         ft_dtype_name(p->y), "activation",
-                                         ft_activation_name(p->activation), "merged", p->merged,
-                                         "kernel", tuning->gemm[i].kernel));
-    }
+    for (size_t i = 0; i < tuning->count; i++)
+        ft_json_append(&gemms, json_of_gemm(&tuning->gemm[i]));
     return json_pack("{ss, ss, ss, so}", "device", device->name, "driver", device->driver,
                      "version", ft_version(), "gemms", gemms);
 }

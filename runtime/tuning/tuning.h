@@ -4,9 +4,10 @@
  *
  * All kernels of an operation return the same bits, so the file changes times only.  It is JSON:
  *
- *   { "format": 1, "devices": [ { "device": NAME, "driver": TEXT, "version": FT's, "gemms": [
- *       { "rows": 16, "n": 6144, "k": 4096, "out": "F16", "activation": "none", "merged": true,
- *         "kernel": "wgmma small_m96" }, ... ] }, ... ] }
+ *   { "format": 2, "devices": [ { "device": NAME, "driver": TEXT, "version": FT's, "gemms": [
+ *       { "rows": 16, "n": 6144, "k": 4096, "linears": 3, "x": "F16", "w": "U4", "out": "F16",
+ *         "group": 128, "zero_points": false, "int8_activations": false, "batch_invariant": false,
+ *         "activation": "none", "kernel": "wgmma n192 m16" }, ... ] }, ... ] }
  *
  * A GEMM of [m, k] by [n, k]^T takes the kernel of the entry with the smallest "rows" >= m.
  *

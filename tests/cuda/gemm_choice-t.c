@@ -11,7 +11,8 @@
 #ifdef HAVE_CUDA
 
 #include "kernels/cuda/fused_kernels.h"
-#include "kernels/cuda/gemm/int8/gemm_variant.h"
+#include "kernels/cuda/tune/families.h"
+#include "runtime/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,32 +97,18 @@ static void test_small_m(void)
            "4 rows whose k exceeds shared memory select the WGMMA kernel");
 }
 
-/* Each kernel and tile has a name of its own. */
-static void test_names(void)
-{
-    ft_cuda_gemm_variant variant, found;
-    char name[FT_GEMM_KERNEL_NAME];
-    int count = 0, wrong = 0;
-    for (; ft_cuda_gemm_variant_at(count, &variant); count++) {
-        ft_cuda_gemm_variant_name(&variant, name, sizeof name);
-        bool same = ft_cuda_gemm_variant_named(name, &found) && found.kernel == variant.kernel &&
-                    found.tile == variant.tile;
-        if (!same)
-            diag("%s", name);
-        wrong += !same;
-    }
-    ok(count > FT_CUDA_GEMM_KERNELS, "kernels have several tiles");
-    is_int(wrong, 0, "each kernel and tile has a name of its own");
-    ok(!ft_cuda_gemm_variant_named("mma 1x1", &found), "no kernel has an unknown name");
-}
-
 /* A tuning file chooses for the fewest rows that are not below those of a GEMM. */
 static void test_tuned(void)
 {
     static int8_t quantized[64] __attribute__((aligned(64)));
-    ft_cuda_tuned_gemm tuned[3] = { { .problem = { 64, 4096, 4096, FT_F16, FT_ACT_NONE, false } },
-                                    { .problem = { 16, 4096, 4096, FT_F16, FT_ACT_NONE, false } },
-                                    { .problem = { 4, 4096, 4096, FT_F16, FT_ACT_NONE, false } } };
+    const ft_gemm_problem problem = {
+        .n = 4096, .k = 4096, .x = FT_I8, .w = FT_I8, .y = FT_F16, .linears = 1
+    };
+    static const struct {
+        size_t rows;
+        const char *kernel;
+    } chosen[] = { { 64, "gemv" }, { 16, "wgmma small_m64" }, { 4, "mma 64x64" } };
+    ft_cuda_tuned_gemm tuned[FT_COUNT(chosen)];
     ft_cuda_device_props props = {
         .capability = 90, .has_pdl = true, .sm_count = 132, .has_wgmma = true, .smem_bytes = 232448
     };
@@ -130,12 +117,18 @@ static void test_tuned(void)
     p.y_dtype = FT_F16;
     p.n_outputs = 1;
     p.width[0] = 4096;
-    bool known = ft_cuda_gemm_variant_named("gemv", &tuned[0].variant) &&
-                 ft_cuda_gemm_variant_named("wgmma small_m64", &tuned[1].variant) &&
-                 ft_cuda_gemm_variant_named("mma 64x64", &tuned[2].variant);
+    bool known = true;
+    for (size_t i = 0; i < FT_COUNT(chosen); i++) {
+        tuned[i] = (ft_cuda_tuned_gemm){ problem, ft_cuda_gemm_candidate_named(&ft_cuda_int8_family,
+                                                                               chosen[i].kernel) };
+        tuned[i].problem.m = chosen[i].rows;
+        known = known && tuned[i].candidate >= 0;
+    }
     ok(known, "kernels are found by their names");
+    is_int(ft_cuda_gemm_candidate_named(&ft_cuda_int8_family, "mma 1x1"), -1,
+           "no kernel has an unknown name");
     props.tuned = tuned;
-    props.num_tuned = 3;
+    props.num_tuned = FT_COUNT(chosen);
     is_int(ft_cuda_gemm_select(&props, &p), FT_CUDA_GEMM_WGMMA, "8 rows take the kernel of 16");
     ft_cuda_gemm_explain(&props, &p, text, sizeof text);
     is_str(text, "wgmma small_m64: tuned", "the choice names the tile");
@@ -264,6 +257,26 @@ static void test_blocks(void)
     props.capability = 75;
     ft_cuda_linear_explain(&group, text, sizeof text);
     is_str(text, "w4 simt", "sm_75 selects the SIMT kernel");
+    props.capability = 90;
+    args[1].in[0].rows = args[0].in[0].rows = 8;
+    ft_cuda_tuned_gemm tuned = { { .m = 16,
+                                   .n = 2 * N,
+                                   .k = K,
+                                   .x = FT_F16,
+                                   .w = FT_U4,
+                                   .y = FT_F16,
+                                   .group = 128,
+                                   .linears = 2 },
+                                 ft_cuda_gemm_candidate_named(&ft_cuda_groupwise_family,
+                                                              "mma m16") };
+    props.tuned = &tuned;
+    props.num_tuned = 1;
+    ft_cuda_linear_explain(&group, text, sizeof text);
+    is_str(text, "w4 mma", "a tuning file chooses the kernel of two group-wise linears");
+    tuned.problem.group = 64;
+    ft_cuda_linear_explain(&group, text, sizeof text);
+    is_str(text, "w4 gemv", "a choice for other groups has no effect");
+    props.num_tuned = 0;
     weight[1].groupwise.group = 64;
     is_int(ft_cuda_linear_explain(&group, text, sizeof text), 1,
            "linears with different group sizes are not fused");
@@ -343,7 +356,6 @@ int main(void)
 {
     test_choice();
     test_small_m();
-    test_names();
     test_tuned();
     test_group();
     test_blocks();

@@ -1,7 +1,7 @@
 /*
  * gemm_groupwise-t.c - GEMMs with group-wise quantized weights: within the error bound of sums in
- * double, with the same bits from every kernel and in a batch of any size; with int8 activations
- * the bits of a scalar loop.
+ * double, with the same bits from every kernel and tile and in a batch of any size; with int8
+ * activations the bits of a scalar loop.
  *
  * Operands are random; guard bytes surround the results.
  *
@@ -13,7 +13,7 @@
 
 #ifdef HAVE_CUDA
 
-#include "kernels/cuda/gemm/groupwise/groupwise.h"
+#include "kernels/cuda/gemm/groupwise/groupwise_variant.h"
 #include "kernels/half.h"
 #include "tests/lib/ops/groupwise.h"
 #include "tests/lib/ops/device.h"
@@ -180,6 +180,36 @@ static void close_problem(problem *q)
 
 /* ---- The GEMM ------------------------------------------------------------------------------- */
 
+/* A kernel with one of its tiles. */
+typedef struct kernel {
+    ft_cuda_groupwise_variant variant;
+    const char *name;
+} kernel;
+
+/* All variants, then the plain kernel; false: there is none any more. */
+static bool kernel_at(kernel *out, int index)
+{
+    const ft_cuda_groupwise_variant *v = ft_cuda_groupwise_variant_at(index);
+    if (v != NULL)
+        *out = (kernel){ *v, ft_cuda_groupwise_variant_name(index) };
+    else
+        *out = (kernel){ { FT_CUDA_GROUPWISE_SIMT, 0 }, "simt" };
+    return v != NULL || ft_cuda_groupwise_variant_at(index - 1) != NULL;
+}
+
+/* The first variant of a kernel that supports so many rows. */
+static bool find_kernel(kernel *out, const problem *q, ft_cuda_groupwise_kernel which,
+                        const ft_cuda_device_props *props, size_t m)
+{
+    ft_cuda_groupwise_args p = q->product;
+    p.m = m;
+    for (int i = 0; kernel_at(out, i); i++)
+        if (out->variant.kernel == which &&
+            ft_cuda_groupwise_variant_supports(&out->variant, props, &p))
+            return true;
+    return false;
+}
+
 /* Copies the result to *y; returns whether the guards around it are intact. */
 static bool take_result(char *y, char *memory, size_t bytes)
 {
@@ -195,8 +225,8 @@ static bool take_result(char *y, char *memory, size_t bytes)
 }
 
 /* Rows first .. first + m - 1 of all linears; false if the kernel failed or wrote out of bounds. */
-static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
-                     const ft_cuda_device_props *props, size_t first, size_t m, char *const *y)
+static bool multiply(const problem *q, const kernel *way, const ft_cuda_device_props *props,
+                     size_t first, size_t m, char *const *y)
 {
     ft_cuda_groupwise_args p = q->product;
     char *memory[MAX_WIDE];
@@ -206,12 +236,11 @@ static bool multiply(const problem *q, ft_cuda_groupwise_kernel way,
         memory[i] = poisoned(y_bytes(q, i, m) + 2 * GUARD);
         p.linear[i].y = memory[i] + GUARD;
     }
-    int status = ft_cuda_groupwise_launch(way, props, NULL, &p);
+    int status = ft_cuda_groupwise_variant_launch(&way->variant, props, NULL, &p);
     if (status == 0)
         status = (int) cudaDeviceSynchronize();
     if (status != 0)
-        diag("%zu rows with the %s kernel: %s", m, ft_cuda_groupwise_kernel_name(way),
-             cudaGetErrorString((cudaError_t) status));
+        diag("%zu rows with %s: %s", m, way->name, cudaGetErrorString((cudaError_t) status));
     bool fine = status == 0;
     for (int i = 0; i < q->n_linears; i++)
         fine = take_result(y[i], memory[i], y_bytes(q, i, m)) && fine;
@@ -308,15 +337,25 @@ static bool is_right(const problem *q, rng *r)
     return right;
 }
 
+/* Whether a kernel supports so many rows. */
+static bool takes(const problem *q, const kernel *way, const ft_cuda_device_props *props, size_t m)
+{
+    ft_cuda_groupwise_args p = q->product;
+    p.m = m;
+    return ft_cuda_groupwise_variant_supports(&way->variant, props, &p);
+}
+
 /* Whether subsets of the rows have the bits that they have in the whole batch. */
-static bool is_batch_invariant(const problem *q, ft_cuda_groupwise_kernel way,
+static bool is_batch_invariant(const problem *q, const kernel *way,
                                const ft_cuda_device_props *props, rng *r)
 {
-    static const size_t some[] = { 1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 65, 129 };
+    static const size_t some[] = { 1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 65, 129, ROWS };
     bool same = true;
     for (size_t i = 0; i < sizeof some / sizeof some[0] && same; i++) {
         char *y[MAX_WIDE] = { NULL };
         size_t m = some[i], first = rng_below(r, (uint32_t) (ROWS - m + 1));
+        if (!takes(q, way, props, m))
+            continue;
         for (int part = 0; part < q->n_linears; part++)
             y[part] = must_have(y_bytes(q, part, m), 1);
         same = multiply(q, way, props, first, m, y);
@@ -332,30 +371,30 @@ static bool is_batch_invariant(const problem *q, ft_cuda_groupwise_kernel way,
     return same;
 }
 
-/* Whether a kernel supports the GEMM. */
-static bool takes(const problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_device_props *props)
-{
-    ft_cuda_groupwise_args p = q->product;
-    p.m = 0;
-    return ft_cuda_groupwise_launch(way, props, NULL, &p) == 0;
-}
-
 /* Runs all rows with one kernel and compares them with the expected results. */
-static bool test_values(problem *q, ft_cuda_groupwise_kernel way, const ft_cuda_device_props *props,
-                        rng *r)
+static bool test_values(problem *q, const kernel *way, const ft_cuda_device_props *props, rng *r)
 {
     const form *f = q->form;
     const size_t *rows = q->extent->rows;
     bool right = multiply(q, way, props, 0, ROWS, q->y) && is_right(q, r);
-    ok(right,
-       "group-wise GEMM: %s in groups of %d%s, %s%s, %zu+%zu+%zu x %zu with the %s kernel %s",
+    ok(right, "group-wise GEMM: %s in groups of %d%s, %s%s, %zu+%zu+%zu x %zu with %s %s",
        ft_dtype_name(f->how.dtype), (int) f->how.group,
        f->how.asymmetric ? " with zero points" : "", ft_dtype_name(f->x),
        f->how.int8_activations ? " quantized to int8" : "", rows[0], rows[1], rows[2], q->extent->k,
-       ft_cuda_groupwise_kernel_name(way),
+       way->name,
        f->how.int8_activations ? "has the bits of a scalar loop"
                                : "is within the error bound of float sums");
     return right;
+}
+
+/* The first kernel for all rows computes what the others are compared with. */
+static bool test_first(problem *q, const ft_cuda_device_props *props, rng *r)
+{
+    kernel way;
+    for (int i = 0; kernel_at(&way, i); i++)
+        if (takes(q, &way, props, ROWS))
+            return test_values(q, &way, props, r);
+    return false;
 }
 
 /* The plain kernel sums in its own order; all other kernels share one. */
@@ -363,55 +402,66 @@ static void test_form(const ft_cuda_device_props *props, const form *f, const ex
                       uint64_t seed)
 {
     problem q;
+    kernel way;
     rng r = { seed };
-    bool right = false, begun = false;
     open_problem(&q, props, f, e, seed);
-    for (int i = 0; i < FT_CUDA_GROUPWISE_KERNELS; i++) {
-        ft_cuda_groupwise_kernel way = (ft_cuda_groupwise_kernel) i;
-        if (!takes(&q, way, props))
+    bool right = test_first(&q, props, &r);
+    for (int i = 0; kernel_at(&way, i); i++) {
+        if (!takes(&q, &way, props, 1))
             continue;
-        if (!begun || way == FT_CUDA_GROUPWISE_SIMT)
-            right = test_values(&q, way, props, &r);
-        begun = true;
-        ok(right && is_batch_invariant(&q, way, props, &r),
-           "a row has the same bits in a batch of any size with the %s kernel",
-           ft_cuda_groupwise_kernel_name(way));
+        if (way.variant.kernel == FT_CUDA_GROUPWISE_SIMT)
+            right = test_values(&q, &way, props, &r);
+        ok(right && is_batch_invariant(&q, &way, props, &r),
+           "a row has the same bits in a batch of any size with %s", way.name);
     }
     close_problem(&q);
 }
 
-/* More rows than the reference covers: compared with small batches by the mma kernel. */
+/*
+ * More rows than the reference covers: each tile for many rows is compared with small batches by
+ * the mma kernel, or the one for int8 activations.
+ */
 static void test_many(const ft_cuda_device_props *props, const form *f)
 {
     enum { MANY = 1300, FEW = 100 };
     static const extent e = { { 300, 40 }, 256 };
     problem q;
+    kernel few, many;
     char *whole[MAX_WIDE] = { NULL }, *some[MAX_WIDE] = { NULL };
     open_problem(&q, props, f, &e, 77);
-    if (takes(&q, FT_CUDA_GROUPWISE_WGMMA, props)) {
-        void *x = inputs(78, q.form->x, MANY * e.k);
-        cudaFree(q.product.x);
-        q.product.x = upload(x, MANY * e.k * ft_dtype_size(q.form->x));
-        for (int i = 0; i < q.n_linears; i++) {
-            whole[i] = must_have(y_bytes(&q, i, MANY), 1);
-            some[i] = must_have(y_bytes(&q, i, FEW), 1);
-        }
-        bool same = multiply(&q, FT_CUDA_GROUPWISE_WGMMA, props, 0, MANY, whole);
+    q.product.scratch_bytes =
+        ft_cuda_groupwise_scratch(props, MANY, 340, e.k, f->x, f->how.int8_activations);
+    cudaFree(q.product.scratch);
+    q.product.scratch = poisoned(q.product.scratch_bytes);
+    void *x = inputs(78, q.form->x, MANY * e.k);
+    cudaFree(q.product.x);
+    q.product.x = upload(x, MANY * e.k * ft_dtype_size(q.form->x));
+    for (int i = 0; i < q.n_linears; i++) {
+        whole[i] = must_have(y_bytes(&q, i, MANY), 1);
+        some[i] = must_have(y_bytes(&q, i, FEW), 1);
+    }
+    ft_cuda_groupwise_kernel which =
+        f->how.int8_activations ? FT_CUDA_GROUPWISE_INT8 : FT_CUDA_GROUPWISE_MMA;
+    bool begun = find_kernel(&few, &q, which, props, FEW);
+    for (int way = 0; begun && kernel_at(&many, way); way++) {
+        if (many.variant.kernel == FT_CUDA_GROUPWISE_SIMT || !takes(&q, &many, props, MANY))
+            continue;
+        bool same = multiply(&q, &many, props, 0, MANY, whole);
         for (size_t first = 0; first < MANY && same; first += FEW) {
-            same = multiply(&q, FT_CUDA_GROUPWISE_MMA, props, first, FEW, some);
+            same = multiply(&q, &few, props, first, FEW, some);
             for (int i = 0; i < q.n_linears; i++)
                 same = same &&
                        memcmp(whole[i] + y_bytes(&q, i, first), some[i], y_bytes(&q, i, FEW)) == 0;
         }
         ok(same,
-           "a batch of %d rows by wgmma has the bits of batches of %d rows by mma in groups of %d",
-           (int) MANY, (int) FEW, (int) f->how.group);
-        for (int i = 0; i < q.n_linears; i++) {
-            free(whole[i]);
-            free(some[i]);
-        }
-        free(x);
+           "a batch of %d rows by %s has the bits of batches of %d rows by %s in groups of %d",
+           (int) MANY, many.name, (int) FEW, few.name, (int) f->how.group);
     }
+    for (int i = 0; i < q.n_linears; i++) {
+        free(whole[i]);
+        free(some[i]);
+    }
+    free(x);
     close_problem(&q);
 }
 
@@ -421,7 +471,9 @@ static void test_counters(const ft_cuda_device_props *props)
     static const extent e = { { 5000, 32, 700 }, 2080 };
     problem q;
     open_problem(&q, props, &forms[0], &e, 99);
-    bool ran = multiply(&q, FT_CUDA_GROUPWISE_GEMV, props, 0, 7, q.y);
+    kernel gemv;
+    bool ran = find_kernel(&gemv, &q, FT_CUDA_GROUPWISE_GEMV, props, 7) &&
+               multiply(&q, &gemv, props, 0, 7, q.y);
     uint32_t counters[FT_CUDA_GROUPWISE_COUNTERS];
     cudaMemcpy(counters, q.product.counters, sizeof counters, cudaMemcpyDeviceToHost);
     for (int i = 0; i < FT_CUDA_GROUPWISE_COUNTERS; i++)

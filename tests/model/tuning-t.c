@@ -11,6 +11,7 @@
 #include "runtime/mem.h"
 #include "runtime/tuning/tuning.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/random.h"
 #include "tests/tap/tap.h"
 
 #include <stdio.h>
@@ -22,15 +23,19 @@
 static char folder[FOLDER_PATH], cache[FOLDER_PATH + 8], path[FOLDER_PATH + 64];
 static ft_error err;
 
-static const ft_device_identity here = { "Card A", "CUDA 13.0" };
-static const ft_device_identity other_card = { "Card B", "CUDA 13.0" };
-static const ft_device_identity other_driver = { "Card A", "CUDA 12.4" };
+static const ft_device_identity here = { "Card A", "580.159.04" };
+static const ft_device_identity other_card = { "Card B", "580.159.04" };
+static const ft_device_identity other_driver = { "Card A", "580.95.05" };
 
 static ft_tuned_gemm gemms[] = {
-    { { .m = 16, .n = 6144, .k = 4096, .y = FT_F16, .merged = true }, "wgmma small_m96" },
-    { { .m = 4096, .n = 3072, .k = 768, .y = FT_I8, .activation = FT_ACT_GELU }, "mma 96x128" },
+    { { 16, 6144, 4096, FT_F16, FT_U4, FT_F16, 128, .zero_points = true, .linears = 3 },
+      "wgmma n192 m16" },
+    { { 4096, 3072, 768, FT_I8, FT_I8, FT_I8, .activation = FT_ACT_GELU, .linears = 1 },
+      "mma 96x128" },
+    { { 1, 128256, 4096, FT_BF16, FT_BF16, FT_F32, .batch_invariant = true, .linears = 1 },
+      "wgmma n64 m8" },
 };
-static const ft_tuning two = { gemms, 2 }, one = { gemms + 1, 1 };
+static const ft_tuning all = { gemms, 3 }, one = { gemms + 1, 1 };
 
 /* ---- A device that remembers what it is given --------------------------------------------- */
 
@@ -108,9 +113,7 @@ static void must_write(const ft_tuning *tuning, const ft_device_identity *device
 
 static bool same_gemm(const ft_tuned_gemm *a, const ft_tuned_gemm *b)
 {
-    const ft_gemm_problem *p = &a->problem, *q = &b->problem;
-    return p->m == q->m && p->n == q->n && p->k == q->k && p->y == q->y &&
-           p->activation == q->activation && p->merged == q->merged &&
+    return a->problem.m == b->problem.m && ft_gemm_problem_same_shape(&a->problem, &b->problem) &&
            strcmp(a->kernel, b->kernel) == 0;
 }
 
@@ -118,10 +121,11 @@ static void test_contents(void)
 {
     ft_tuning found;
     struct stat about;
-    must_write(&two, &here);
+    must_write(&all, &here);
     ok(stat(path, &about) == 0, "writing creates the folder of the file");
-    ok(ft_tuning_read(&found, path, &here, &err) == FT_OK && found.count == 2 &&
-           same_gemm(&found.gemm[0], &gemms[0]) && same_gemm(&found.gemm[1], &gemms[1]),
+    ok(ft_tuning_read(&found, path, &here, &err) == FT_OK && found.count == 3 &&
+           same_gemm(&found.gemm[0], &gemms[0]) && same_gemm(&found.gemm[1], &gemms[1]) &&
+           same_gemm(&found.gemm[2], &gemms[2]),
        "reading gives the kernels that were written");
     ft_tuning_fini(&found);
     must_write(&one, &other_card);
@@ -129,7 +133,7 @@ static void test_contents(void)
     ok(ft_tuning_read(&found, path, &here, &err) == FT_OK && found.count == 1,
        "a device has the kernels that were written last");
     ft_tuning_fini(&found);
-    must_write(&two, &here);
+    must_write(&all, &here);
     ok(ft_tuning_read(&found, path, &other_card, &err) == FT_OK && found.count == 1,
        "the kernels of other devices stay");
     ft_tuning_fini(&found);
@@ -138,10 +142,10 @@ static void test_contents(void)
 static void test_use(void)
 {
     is_str(note_of(path), "", "a file for this device is used without a note");
-    is_int((long long) used, 2, "the device gets all kernels");
+    is_int((long long) used, 3, "the device gets all kernels");
     is_str(used_kernel, gemms[0].kernel, "the device gets the names of kernels");
     must_write(&one, &other_driver);
-    has(note_of(path), "is for Card A with driver CUDA 12.4", "another driver is named");
+    has(note_of(path), "is for Card A with driver 580.95.05", "another driver is named");
     is_int((long long) used, 0, "kernels for another driver are ignored");
     (void) remove(path);
     must_write(&one, &other_card);
@@ -154,8 +158,13 @@ static void test_use(void)
 
 /* ---- Damage ------------------------------------------------------------------------------- */
 
-#define ENTRY "{\"format\": 1, \"devices\": [{\"device\": \"Card A\", \"driver\": \"CUDA 13.0\", "
-#define GEMM "{\"rows\": 16, \"n\": 8, \"k\": 8, "
+#define ENTRY "{\"format\": 2, \"devices\": [{\"device\": \"Card A\", \"driver\": \"580.159.04\", "
+#define GEMMS(gemm) ENTRY "\"version\": \"V\", \"gemms\": [" gemm "]}]}"
+#define GEMM(x, group, activation)                                                                 \
+    GEMMS("{\"rows\": 16, \"n\": 8, \"k\": 8, \"linears\": 1, \"x\": \"" x                         \
+          "\", \"w\": \"U4\", \"out\": \"F16\", \"group\": " group                                 \
+          ", \"zero_points\": false, \"int8_activations\": false, \"batch_invariant\": false, "    \
+          "\"activation\": \"" activation "\", \"kernel\": 7}")
 
 /* "V" stands for the version of FT. */
 static const struct {
@@ -165,26 +174,21 @@ static const struct {
     { "[]", "expected" },
     { "{", "expected" },
     { "{}", "is not a tuning file of ft-bench --tune" },
-    { "{\"format\": 1}", "is not a tuning file of ft-bench --tune" },
+    { "{\"format\": 2}", "is not a tuning file of ft-bench --tune" },
     { "{\"format\": \"1\", \"devices\": []}", "format: found \"1\"" },
-    { "{\"format\": 2, \"devices\": []}", "format: found 2, expected 1" },
-    { "{\"format\": 1, \"devices\": {}}", "devices: found {}" },
-    { "{\"format\": 1, \"devices\": [7]}", "devices[0].device" },
+    { "{\"format\": 1, \"devices\": []}", "format: found 1, expected 2" },
+    { "{\"format\": 2, \"devices\": {}}", "devices: found {}" },
+    { "{\"format\": 2, \"devices\": [7]}", "devices[0].device" },
     { ENTRY "\"version\": \"0.0\", \"gemms\": []}]}", "FT 0.0" },
     { ENTRY "\"version\": \"V\"}]}", "devices[0].gemms" },
-    { ENTRY "\"version\": \"V\", \"gemms\": [1]}]}", "devices[0].gemms[0].rows" },
-    { ENTRY "\"version\": \"V\", \"gemms\": [{\"rows\": 0}]}]}", "gemms[0].rows: found 0" },
-    { ENTRY "\"version\": \"V\", \"gemms\": [{\"rows\": 1e9}]}]}", "gemms[0].rows" },
-    { ENTRY
-      "\"version\": \"V\", \"gemms\": [" GEMM
-      "\"out\": \"I9\", \"activation\": \"none\", \"merged\": false, \"kernel\": \"mma\"}]}]}",
-      "gemms[0].out: found \"I9\"" },
-    { ENTRY "\"version\": \"V\", \"gemms\": [" GEMM
-            "\"out\": \"F16\", \"activation\": \"no\", \"merged\": false, \"kernel\": \"mma\"}]}]}",
-      "gemms[0].activation: found \"no\"" },
-    { ENTRY "\"version\": \"V\", \"gemms\": [" GEMM
-            "\"out\": \"F16\", \"activation\": \"none\", \"merged\": 0, \"kernel\": \"mma\"}]}]}",
-      "gemms[0].merged" },
+    { GEMMS("1"), "devices[0].gemms[0].rows" },
+    { GEMMS("{\"rows\": 0}"), "gemms[0].rows: found 0" },
+    { GEMMS("{\"rows\": 1e9}"), "gemms[0].rows" },
+    { GEMMS("{\"rows\": 1, \"n\": 8, \"k\": 8, \"linears\": 0}"), "gemms[0].linears: found 0" },
+    { GEMM("I9", "128", "none"), "gemms[0].x: found \"I9\"" },
+    { GEMM("F16", "-1", "none"), "gemms[0].group: found -1" },
+    { GEMM("F16", "128", "no"), "gemms[0].activation: found \"no\"" },
+    { GEMM("F16", "128", "none"), "gemms[0].kernel: found 7" },
 };
 
 /* The text with the version of FT in place of "V". */
@@ -223,7 +227,7 @@ static void test_truncation(void)
 {
     size_t bytes, silent = 0;
     (void) remove(path);
-    must_write(&two, &here);
+    must_write(&all, &here);
     char *text = (char *) folder_read(path, &bytes);
     char file[FOLDER_PATH + 64];
     snprintf(file, sizeof file, "%s/short.json", folder);
@@ -234,6 +238,30 @@ static void test_truncation(void)
     is_int((long long) silent, 0,
            "a file that ends early is ignored with a note, wherever it ends");
     free(text);
+}
+
+/* A changed byte gives an error or another valid file, and never more GEMMs. */
+static void test_mutations(void)
+{
+    enum { MUTATIONS = 3000 };
+    size_t bytes, wrong = 0;
+    rng r = { 7 };
+    (void) remove(path);
+    must_write(&all, &here);
+    char *text = (char *) folder_read(path, &bytes), *changed = malloc(bytes);
+    char file[FOLDER_PATH + 64];
+    snprintf(file, sizeof file, "%s/changed.json", folder);
+    for (int i = 0; i < MUTATIONS; i++) {
+        memcpy(changed, text, bytes);
+        for (uint32_t n = 1 + rng_below(&r, 3); n > 0; n--)
+            changed[rng_below(&r, (uint32_t) bytes)] = (char) rng_below(&r, 256);
+        folder_write(folder, "changed.json", changed, bytes);
+        bool ignored = note_of(file)[0] != '\0';
+        wrong += ignored ? used != 0 : used > all.count;
+    }
+    is_int((long long) wrong, 0, "a file with changed bytes is read whole or ignored with a note");
+    free(text);
+    free(changed);
 }
 
 static void test_foreign_file(void)
@@ -259,6 +287,7 @@ int main(void)
     test_use();
     test_damage();
     test_truncation();
+    test_mutations();
     test_foreign_file();
     (void) remove(path);
     (void) rmdir(cache);

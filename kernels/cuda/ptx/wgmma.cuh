@@ -117,6 +117,7 @@ __device__ __forceinline__ void ft_wgmma_i8_register_a(int32_t (&c)[N / 2], cons
                      : OPERANDS("+r", c)                                                           \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }
+FT_WGMMA_I8_REGISTER_A(16, FT_REGS_8, FT_C8_ALL, "%8, %9, %10, %11", "%12")
 FT_WGMMA_I8_REGISTER_A(32, FT_REGS_8 ", %8, %9, %10, %11, %12, %13, %14, %15", FT_C16,
                        "%16, %17, %18, %19", "%20")
 FT_WGMMA_I8_REGISTER_A(64, FT_REGS_0, FT_C32, "%32, %33, %34, %35", "%36")

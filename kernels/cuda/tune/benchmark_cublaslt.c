@@ -66,13 +66,13 @@ static void select_fastest(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p)
     int found = get_algorithms(c, p, algorithms);
     ft_cuda_candidate best = *p;
     for (int i = 0; i < found; i++) {
-        p->graph = NULL;
+        p->replay.graph = NULL;
         p->algorithm = algorithms[i].algo;
         if (!ft_cuda_candidate_capture(c, p))
             continue;
         bool better = ft_cuda_gemm_benchmark_run(c, p, 1, TRIALS) == 0 &&
-                      (best.graph == NULL || p->median < best.median);
-        cudaGraphExec_t slower = better ? best.graph : p->graph;
+                      (best.replay.graph == NULL || p->replay.median < best.replay.median);
+        cudaGraphExec_t slower = better ? best.replay.graph : p->replay.graph;
         if (slower != NULL)
             (void) cudaGraphExecDestroy(slower);
         if (better)
@@ -87,7 +87,7 @@ bool ft_cuda_cublaslt_init(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *out, in
                                 .cublaslt = &cublaslt_configs[index] };
     if (describe(c, out))
         select_fastest(c, out);
-    if (out->graph != NULL)
+    if (out->replay.graph != NULL)
         return true;
     ft_cuda_candidate_fini(out);
     return false;

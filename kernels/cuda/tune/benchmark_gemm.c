@@ -6,46 +6,20 @@
 #include <config.h>
 
 #include "kernels/cuda/tune/benchmark_gemm.h"
+#include "kernels/cuda/tune/random_operand.h"
 #include "kernels/layout.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
 #include <stdlib.h>
 
-enum { ALIGN = 256, ROTATION_BYTES = 160 << 20, PATTERN_BYTES = 8 << 20 };
+enum { ALIGN = 256, ROTATION_BYTES = 160 << 20 };
 
 /* ---- Operands ---------------------------------------------------------------------------- */
 
-static uint64_t mix64(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* Random int8 from -127 to 127, or f16 of magnitude 0.5 to 1 and either sign: fills `pattern`. */
-static void fill_pattern(uint8_t *pattern, bool is_f16)
-{
-    for (size_t i = 0; i < PATTERN_BYTES; i += 2) {
-        uint64_t z = mix64((i + 2) * 0x9e3779b97f4a7c15u);
-        uint16_t f16_bits = (uint16_t) ((z & 0x83ff) | 0x3800);
-        pattern[i] = (uint8_t) (is_f16 ? f16_bits : (z & 0xffffffff) % 255 - 127);
-        pattern[i + 1] = (uint8_t) (is_f16 ? f16_bits >> 8 : (z >> 32) % 255 - 127);
-    }
-}
-
-static int copy_pattern(void *to, const uint8_t *pattern, size_t bytes)
-{
-    int code = 0;
-    for (size_t at = 0; at < bytes && code == 0; at += PATTERN_BYTES)
-        code = (int) cudaMemcpy((char *) to + at, pattern, ft_min_size(PATTERN_BYTES, bytes - at),
-                                cudaMemcpyHostToDevice);
-    return code;
-}
-
 /* Bytes of one operand set; with `memory`, also its pointers. */
 static size_t layout_operands(const ft_cuda_gemm_benchmark *c, char *memory,
-                              ft_cuda_gemm_operands *out)
+                              ft_cuda_benchmark_operands *out)
 {
     size_t m = c->problem->m, n = c->problem->n, k = c->problem->k;
     size_t bytes[] = { m * k,
@@ -61,32 +35,31 @@ static size_t layout_operands(const ft_cuda_gemm_benchmark *c, char *memory,
         at += ft_round_up(bytes[i], ALIGN);
     }
     if (out != NULL)
-        *out = (ft_cuda_gemm_operands){ .x = (int8_t *) buffers[0],
-                                        .w = (int8_t *) buffers[1],
-                                        .prepacked = bytes[2] > 0 ? (int8_t *) buffers[2] : NULL,
-                                        .x_f16 = buffers[3],
-                                        .w_f16 = buffers[4],
-                                        .y = buffers[5] };
+        *out =
+            (ft_cuda_benchmark_operands){ .x = (int8_t *) buffers[0],
+                                          .w = (int8_t *) buffers[1],
+                                          .prepacked = bytes[2] > 0 ? (int8_t *) buffers[2] : NULL,
+                                          .x_f16 = buffers[3],
+                                          .w_f16 = buffers[4],
+                                          .y = buffers[5] };
     return at;
 }
 
-static int fill_sets(ft_cuda_gemm_benchmark *c, uint8_t *pattern)
+static int fill_sets(ft_cuda_gemm_benchmark *c)
 {
     size_t m = c->problem->m, n = c->problem->n, k = c->problem->k;
     int code = 0;
-    fill_pattern(pattern, false);
     for (int i = 0; i < c->sets && code == 0; i++) {
-        code = copy_pattern(c->set[i].x, pattern, m * k);
+        const ft_cuda_benchmark_operands *set = &c->set[i];
+        code = ft_cuda_fill_random(set->x, m * k, FT_I8);
         if (code == 0)
-            code = copy_pattern(c->set[i].w, pattern, ft_layout_bytes(FT_COL4_4R2_8C, n, k));
-        if (code == 0 && c->set[i].prepacked != NULL)
-            code = ft_cuda_prepack(c->stream, c->set[i].prepacked, c->set[i].w, n, k);
-    }
-    fill_pattern(pattern, true);
-    for (int i = 0; i < c->sets && code == 0; i++) {
-        code = copy_pattern(c->set[i].x_f16, pattern, 2 * m * k);
+            code = ft_cuda_fill_random(set->w, ft_layout_bytes(FT_COL4_4R2_8C, n, k), FT_I8);
+        if (code == 0 && set->prepacked != NULL)
+            code = ft_cuda_prepack(c->clock.stream, set->prepacked, set->w, n, k);
         if (code == 0)
-            code = copy_pattern(c->set[i].w_f16, pattern, 2 * n * k);
+            code = ft_cuda_fill_random(set->x_f16, 2 * m * k, FT_F16);
+        if (code == 0)
+            code = ft_cuda_fill_random(set->w_f16, 2 * n * k, FT_F16);
     }
     return code;
 }
@@ -99,7 +72,7 @@ static int fill_vectors(ft_cuda_gemm_benchmark *c)
     if (values == NULL)
         return (int) cudaErrorMemoryAllocation;
     for (size_t i = 0; i < 2 * n; i++)
-        values[i] = (float) (mix64(i + 1) % 1000 + 1) / (i < n ? 2e6f : 1e3f);
+        values[i] = (float) (ft_mix64(i + 1) % 1000 + 1) / (i < n ? 2e6f : 1e3f);
     int code = (int) cudaMemcpy(c->scale, values, 2 * n * sizeof *values, cudaMemcpyHostToDevice);
     free(values);
     return code;
@@ -117,16 +90,9 @@ int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_
         code = (int) cudaMalloc((void **) &c->memory,
                                 (size_t) c->sets * set + vectors + FT_CUDA_CUBLASLT_WORKSPACE);
     if (code == 0)
-        code = (int) cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
-    if (code == 0)
-        code = (int) cudaEventCreate(&c->begin);
-    if (code == 0)
-        code = (int) cudaEventCreate(&c->end);
+        code = ft_cuda_clock_init(&c->clock);
     if (code == 0 && cublasLtCreate(&c->lt) != CUBLAS_STATUS_SUCCESS)
         code = (int) cudaErrorInitializationError;
-    uint8_t *pattern = malloc(PATTERN_BYTES);
-    if (code == 0 && pattern == NULL)
-        code = (int) cudaErrorMemoryAllocation;
     if (code == 0) {
         for (int i = 0; i < c->sets; i++)
             layout_operands(c, c->memory + (size_t) i * set, &c->set[i]);
@@ -136,21 +102,15 @@ int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_
         code = fill_vectors(c);
     }
     if (code == 0)
-        code = fill_sets(c, pattern);
-    free(pattern);
-    return code != 0 ? code : (int) cudaStreamSynchronize(c->stream);
+        code = fill_sets(c);
+    return code != 0 ? code : (int) cudaDeviceSynchronize();
 }
 
 void ft_cuda_gemm_benchmark_fini(ft_cuda_gemm_benchmark *c)
 {
     if (c->lt != NULL)
         (void) cublasLtDestroy(c->lt);
-    if (c->begin != NULL)
-        (void) cudaEventDestroy(c->begin);
-    if (c->end != NULL)
-        (void) cudaEventDestroy(c->end);
-    if (c->stream != NULL)
-        (void) cudaStreamDestroy(c->stream);
+    ft_cuda_clock_fini(&c->clock);
     (void) cudaFree(c->memory);
 }
 
@@ -161,7 +121,7 @@ static int init_candidates(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *candida
     int count = 0;
     for (int kernel = 0; kernel < FT_CUDA_GEMM_KERNELS; kernel++) {
         candidate[count] =
-            (ft_cuda_candidate){ .variant = { (ft_cuda_gemm_kernel) kernel, -1 },
+            (ft_cuda_candidate){ .kernel = (ft_cuda_gemm_kernel) kernel,
                                  .name = ft_cuda_gemm_name((ft_cuda_gemm_kernel) kernel) };
         count += ft_cuda_candidate_capture(c, &candidate[count]);
     }
@@ -180,13 +140,13 @@ ft_status ft_cuda_benchmark_gemm(ft_device *device, const ft_gemm_problem *probl
     int n_candidates = 0, code = ft_cuda_gemm_benchmark_init(&c, &device->props, problem);
     if (code == 0) {
         n_candidates = init_candidates(&c, candidate);
-        code = ft_cuda_gemm_benchmark_run(&c, candidate, n_candidates, FT_CUDA_BENCH_ROUNDS);
+        code = ft_cuda_gemm_benchmark_run(&c, candidate, n_candidates, FT_CUDA_REPLAY_MAX_ROUNDS);
         ft_cuda_gemm_args gemm = ft_cuda_gemm_benchmark_args(&c, &c.set[0]);
         ft_cuda_gemm_kernel chosen = ft_cuda_gemm_select(&device->props, &gemm);
         for (int i = 0; i < n_candidates; i++) {
-            out[i] = (ft_gemm_candidate){ .seconds = 1e-3 * (double) candidate[i].median,
+            out[i] = (ft_gemm_candidate){ .seconds = 1e-3 * (double) candidate[i].replay.median,
                                           .chosen = candidate[i].cublaslt == NULL &&
-                                                    candidate[i].variant.kernel == chosen };
+                                                    candidate[i].kernel == chosen };
             snprintf(out[i].name, sizeof out[i].name, "%s", candidate[i].name);
         }
     }

@@ -6,36 +6,33 @@
 #ifndef FT_KERNELS_CUDA_TUNE_BENCHMARK_GEMM_H
 #define FT_KERNELS_CUDA_TUNE_BENCHMARK_GEMM_H
 
-#include "kernels/cuda/gemm/int8/gemm_variant.h"
 #include "kernels/cuda/host/device.h"
+#include "kernels/cuda/tune/replay.h"
 
 #include <cublasLt.h>
 
 enum {
     FT_CUDA_BENCH_MAX_SETS = 24,
-    FT_CUDA_BENCH_GRAPH_NODES = 24,
-    FT_CUDA_BENCH_ROUNDS = 9,
     FT_CUDA_CUBLASLT_WORKSPACE = 64 << 20, /* bytes, for cuBLASLt */
 };
 
 /* One set of GEMM operands. */
-typedef struct ft_cuda_gemm_operands {
+typedef struct ft_cuda_benchmark_operands {
     int8_t *x, *w, *prepacked; /* prepacked w; NULL where the device does not use it */
     void *x_f16, *w_f16;
     void *y; /* large enough for float */
-} ft_cuda_gemm_operands;
+} ft_cuda_benchmark_operands;
 
 /* Benchmark state: enough operand sets that data cached by one GEMM does not help the next. */
 typedef struct ft_cuda_gemm_benchmark {
     const ft_cuda_device_props *props;
     const ft_gemm_problem *problem;
     char *memory;
-    ft_cuda_gemm_operands set[FT_CUDA_BENCH_MAX_SETS];
+    ft_cuda_benchmark_operands set[FT_CUDA_BENCH_MAX_SETS];
     int sets;
     float *scale, *bias; /* [n] */
     void *workspace;
-    cudaStream_t stream;
-    cudaEvent_t begin, end;
+    ft_cuda_clock clock;
     cublasLtHandle_t lt;
 } ft_cuda_gemm_benchmark;
 
@@ -48,17 +45,16 @@ typedef struct ft_cuda_cublaslt_config {
 
 typedef struct ft_cuda_candidate {
     const char *name;
-    ft_cuda_gemm_variant variant;            /* our kernel, unless `cublaslt` is set */
+    ft_cuda_gemm_kernel kernel;              /* our kernel, unless `cublaslt` is set */
     const ft_cuda_cublaslt_config *cublaslt; /* NULL: our kernel */
     cublasLtMatmulDesc_t gemm;
     cublasLtMatrixLayout_t w, x, y;
     cublasLtMatmulAlgo_t algorithm;
-    cudaGraphExec_t graph; /* FT_CUDA_BENCH_GRAPH_NODES GEMMs */
-    float ms[FT_CUDA_BENCH_ROUNDS], median;
+    ft_cuda_replay replay;
 } ft_cuda_candidate;
 
 /*
- * Allocates operands of random values, a stream and a cuBLASLt handle. Returns a cudaError_t; fini
+ * Allocates operands of random values, a clock and a cuBLASLt handle. Returns a cudaError_t; fini
  * also accepts a state whose init failed.
  */
 int ft_cuda_gemm_benchmark_init(ft_cuda_gemm_benchmark *c, const ft_cuda_device_props *props,
@@ -69,7 +65,7 @@ void ft_cuda_gemm_benchmark_fini(ft_cuda_gemm_benchmark *c);
 
 /* The GEMM on one set of operands, for a kernel of ours. */
 ft_cuda_gemm_args ft_cuda_gemm_benchmark_args(const ft_cuda_gemm_benchmark *c,
-                                              const ft_cuda_gemm_operands *set);
+                                              const ft_cuda_benchmark_operands *set);
 
 /* Capture the candidate's graph; false: it does not support this GEMM. */
 bool ft_cuda_candidate_capture(ft_cuda_gemm_benchmark *c, ft_cuda_candidate *p);

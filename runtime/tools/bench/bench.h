@@ -59,24 +59,14 @@ FT_MUST_USE ft_status ft_roofline_measure(ft_roofline *out, const ft_plan *plan,
 
 /* ---- Single GEMMs ------------------------------------------------------------------------- */
 
-/* act(x . w^T + b), x [m, k], w [n, k], y [m, n]. */
-typedef struct ft_bench_gemm {
-    size_t m, n, k;
-    ft_dtype x, w, y;      /* FT_I8: int8; w U4 or U8: group-wise quantized ... */
-    int32_t group;         /* ... with this group size, ... */
-    bool int8_activations; /* ... and int8 activations */
-    ft_activation activation;
-    bool merged; /* of several matrices of the same x */
-} ft_bench_gemm;
-
 /*
  * The GEMM of a LINEAR operation.  The output dtype of a float GEMM is set to its input dtype; in
  * plans they differ only for logits.
  */
-ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
+ft_gemm_problem ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /* Time one GEMM on random data: ten samples, or as many as fit into 0.2 s. */
-FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gemm *gemm,
+FT_MUST_USE ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_gemm_problem *gemm,
                                          const ft_backend *backend, ft_device *device, int threads,
                                          ft_error *err);
 

@@ -12,18 +12,16 @@
 
 #include <math.h>
 
-static bool same_gemm(const ft_bench_gemm *a, const ft_bench_gemm *b)
+static bool same_gemm(const ft_gemm_problem *a, const ft_gemm_problem *b)
 {
-    return a->m == b->m && a->n == b->n && a->k == b->k && a->x == b->x && a->w == b->w &&
-           a->y == b->y && a->group == b->group && a->int8_activations == b->int8_activations &&
-           a->activation == b->activation && a->merged == b->merged;
+    return a->m == b->m && ft_gemm_problem_same_shape(a, b);
 }
 
 /*
  * The next GEMM of the pass, from operation *at on; *at moves past it.  `joins`: the device merges
  * linears of the same input and shape, such as Q, K and V, into one GEMM.
  */
-static bool next_gemm(const ft_session *session, bool merges_qkv, int *at, ft_bench_gemm *out)
+static bool next_gemm(const ft_session *session, bool merges_qkv, int *at, ft_gemm_problem *out)
 {
     const ft_plan *plan = &session->plan;
     while (*at < plan->nop && !ft_op_is_gemm(plan->op[*at].kind))
@@ -31,22 +29,23 @@ static bool next_gemm(const ft_session *session, bool merges_qkv, int *at, ft_be
     if (*at == plan->nop)
         return false;
     const ft_op *op = &plan->op[(*at)++];
-    ft_bench_gemm one = ft_bench_gemm_of(plan, op, &session->batch);
+    ft_gemm_problem one = ft_bench_gemm_of(plan, op, &session->batch);
     *out = one;
     for (; merges_qkv && *at < plan->nop && ft_op_is_gemm(plan->op[*at].kind); ++*at) {
-        ft_bench_gemm other = ft_bench_gemm_of(plan, &plan->op[*at], &session->batch);
+        ft_gemm_problem other = ft_bench_gemm_of(plan, &plan->op[*at], &session->batch);
         if (plan->op[*at].in[0] != op->in[0] || !same_gemm(&one, &other))
             break;
         out->n += one.n;
-        out->merged = true;
+        out->linears++;
     }
     return true;
 }
 
 /* Number of GEMMs equal to `p` before operation `end`. */
-static int count_gemms(const ft_session *session, bool merges_qkv, int end, const ft_bench_gemm *p)
+static int count_gemms(const ft_session *session, bool merges_qkv, int end,
+                       const ft_gemm_problem *p)
 {
-    ft_bench_gemm other;
+    ft_gemm_problem other;
     int count = 0, at = ft_batch_first_op(&session->plan, &session->batch);
     while (at < end && next_gemm(session, merges_qkv, &at, &other))
         count += at <= end && same_gemm(p, &other);
@@ -55,7 +54,7 @@ static int count_gemms(const ft_session *session, bool merges_qkv, int end, cons
 
 /* ---- Candidates --------------------------------------------------------------------------- */
 
-static ft_status time_gemm(const ft_bench *bench, const ft_bench_gemm *p, ft_gemm_candidate *out,
+static ft_status time_gemm(const ft_bench *bench, const ft_gemm_problem *p, ft_gemm_candidate *out,
                            ft_error *err)
 {
     ft_bench_times times;
@@ -72,8 +71,8 @@ static ft_status time_gemm(const ft_bench *bench, const ft_bench_gemm *p, ft_gem
 }
 
 /* The plan's GEMM, and for quantized ones the same GEMM in float. */
-static ft_status time_int8_and_float(const ft_bench *bench, ft_bench_gemm p, ft_gemm_candidate *out,
-                                     int *count, ft_error *err)
+static ft_status time_int8_and_float(const ft_bench *bench, ft_gemm_problem p,
+                                     ft_gemm_candidate *out, int *count, ft_error *err)
 {
     FT_TRY(time_gemm(bench, &p, &out[0], err));
     out[0].chosen = true;
@@ -86,19 +85,18 @@ static ft_status time_int8_and_float(const ft_bench *bench, ft_bench_gemm p, ft_
     return time_gemm(bench, &p, &out[1], err);
 }
 
-static ft_status time_candidates(const ft_bench *bench, const ft_bench_gemm *p,
+static ft_status time_candidates(const ft_bench *bench, const ft_gemm_problem *p,
                                  ft_gemm_candidate *out, int *count, ft_error *err)
 {
     const ft_backend *backend = bench->model->backend;
     if (backend->benchmark_gemm == NULL || p->x != FT_I8)
         return time_int8_and_float(bench, *p, out, count, err);
-    ft_gemm_problem match = { p->m, p->n, p->k, p->y, p->activation, .merged = p->merged };
-    return backend->benchmark_gemm(bench->model->device, &match, out, count, err);
+    return backend->benchmark_gemm(bench->model->device, p, out, count, err);
 }
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
-static void add_candidate(ft_bench *bench, const ft_session *session, const ft_bench_gemm *p,
+static void add_candidate(ft_bench *bench, const ft_session *session, const ft_gemm_problem *p,
                           int uses, const ft_gemm_candidate *c, double chosen)
 {
     double operations = 2.0 * (double) p->m * (double) p->n * (double) p->k;
@@ -136,7 +134,7 @@ static void add_candidate(ft_bench *bench, const ft_session *session, const ft_b
     ft_table_row(&bench->gemms, cells, FT_COUNT(cells));
 }
 
-static ft_status add_gemm(ft_bench *bench, const ft_session *session, const ft_bench_gemm *p,
+static ft_status add_gemm(ft_bench *bench, const ft_session *session, const ft_gemm_problem *p,
                           int uses, ft_error *err)
 {
     ft_gemm_candidate candidate[FT_MAX_GEMM_CANDIDATES] = { 0 };
@@ -155,7 +153,7 @@ ft_status ft_bench_gemms(ft_bench *bench, const ft_session *session, ft_error *e
 {
     bool merges_qkv = bench->model->backend->benchmark_gemm != NULL;
     int end = session->plan.nop, before = ft_batch_first_op(&session->plan, &session->batch);
-    ft_bench_gemm p;
+    ft_gemm_problem p;
     for (int at = before; next_gemm(session, merges_qkv, &at, &p); before = at)
         if (count_gemms(session, merges_qkv, before, &p) == 0)
             FT_TRY(add_gemm(bench, session, &p, count_gemms(session, merges_qkv, end, &p), err));

@@ -77,7 +77,7 @@ static const ft_option options[] = {
       "float artifact in all schemes, for ft-calibrate --times" },
     { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
     { TUNE, "tune", NULL,
-      "find the fastest kernels for the int8 GEMMs on this GPU\nand write them to --tuning" },
+      "find the fastest kernels for the GEMMs on this GPU\nand write them to --tuning" },
     FT_JSON_OPTION,
     { CSV, "csv", NULL, "print CSV" },
     FT_THREADS_OPTION,

@@ -172,12 +172,12 @@ static ft_status single_time(ft_bench_times *out, const one_op_plan *s, ft_error
 
 /* ---- GEMMs -------------------------------------------------------------------------------- */
 
-ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
+ft_gemm_problem ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
     const ft_value *x = &plan->value[op->in[0]];
     const ft_weight *w = &plan->weight[op->weight[0]];
     ft_dtype y = plan->value[op->quantized >= 0 ? op->quantized : op->out].dtype;
-    return (ft_bench_gemm){
+    return (ft_gemm_problem){
         .m = ft_batch_rows(batch, x->rows),
         .n = w->rows,
         .k = w->cols,
@@ -185,12 +185,14 @@ ft_bench_gemm ft_bench_gemm_of(const ft_plan *plan, const ft_op *op, const ft_ba
         .w = w->dtype,
         .y = x->dtype != FT_I8 ? x->dtype : y,
         .group = w->groupwise.group,
+        .zero_points = w->groupwise.zero != NULL,
         .int8_activations = w->groupwise.int8_activations,
         .activation = op->attr.activation,
+        .linears = 1,
     };
 }
 
-static void add_gemm(one_op_plan *s, const ft_bench_gemm *p)
+static void add_gemm(one_op_plan *s, const ft_gemm_problem *p)
 {
     ft_op *op = single_add(s, FT_OP_LINEAR);
     set_value(s, RESULT, "result", p->n, p->y);
@@ -214,7 +216,7 @@ static void add_gemm(one_op_plan *s, const ft_bench_gemm *p)
     s->host_weight[BIAS].cols = p->n;
 }
 
-ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_bench_gemm *gemm,
+ft_status ft_bench_gemm_time(ft_bench_times *out, const ft_gemm_problem *gemm,
                              const ft_backend *backend, ft_device *device, int threads,
                              ft_error *err)
 {
@@ -248,7 +250,7 @@ static ft_status copy_bandwidth(const ft_backend *backend, ft_device *device, in
 }
 
 /* The best rate of square GEMMs like `p`; sizes grow while a GEMM takes less than 20 ms. */
-static ft_status gemm_rate(ft_bench_gemm p, const ft_backend *backend, ft_device *device,
+static ft_status gemm_rate(ft_gemm_problem p, const ft_backend *backend, ft_device *device,
                            int threads, double *rate, ft_error *err)
 {
     ft_bench_times times = { 0 };
@@ -269,7 +271,7 @@ static ft_status gemm_rate(ft_bench_gemm p, const ft_backend *backend, ft_device
 static ft_status read_bandwidth(const ft_backend *backend, ft_device *device, int threads,
                                 double *rate, ft_error *err)
 {
-    const ft_bench_gemm gemm[] = {
+    const ft_gemm_problem gemm[] = {
         { .m = 1, .n = 32768, .k = 8192, .x = FT_I8, .w = FT_I8, .y = FT_F32 },
         { .m = 1, .n = 8192, .k = 8192, .x = FT_F32, .w = FT_F32, .y = FT_F32 },
     };
@@ -290,7 +292,7 @@ static ft_status measure(ft_roofline *out, const ft_plan *plan, const ft_backend
     for (int i = 0; i < plan->nop; i++) {
         if (!ft_op_is_gemm(plan->op[i].kind) && plan->op[i].kind != FT_OP_CONV)
             continue;
-        ft_bench_gemm p = ft_bench_gemm_of(plan, &plan->op[i], &batch);
+        ft_gemm_problem p = ft_bench_gemm_of(plan, &plan->op[i], &batch);
         double *rate = p.x == FT_I8 ? &out->int8_ops : &out->float_flops;
         if (*rate <= 0.0)
             FT_TRY(gemm_rate(p, backend, device, threads, rate, err));

@@ -29,43 +29,57 @@ typedef struct tuner {
 
 /* ---- Problems ----------------------------------------------------------------------------- */
 
+static bool is_float(const ft_gemm_problem *p)
+{
+    return p->w == FT_F16 || p->w == FT_BF16;
+}
+
 static ft_gemm_problem problem_of(const ft_plan *plan, const ft_op *op)
 {
     int32_t start[2] = { 0, 1 };
     const ft_batch batch = { .tokens = 1, .sequences = 1, .longest = 1, .start = start };
-    const ft_bench_gemm p = ft_bench_gemm_of(plan, op, &batch);
-    return (ft_gemm_problem){
-        .m = rows[FT_COUNT(rows) - 1], .n = p.n, .k = p.k, .y = p.y, .activation = p.activation
-    };
+    ft_gemm_problem p = ft_bench_gemm_of(plan, op, &batch);
+    p.m = rows[FT_COUNT(rows) - 1];
+    p.y = plan->value[op->quantized >= 0 ? op->quantized : op->out].dtype;
+    p.batch_invariant = is_float(&p) && plan->batch_invariant;
+    return p;
 }
 
-static bool is_int8(const ft_plan *plan, const ft_op *op)
+/* Float linears with one row per sequence have one kernel, unless they are batch-invariant. */
+static bool is_tunable(const ft_plan *plan, const ft_op *op)
 {
-    return op->kind == FT_OP_LINEAR && plan->value[op->in[0]].dtype == FT_I8 &&
-           plan->weight[op->weight[0]].dtype == FT_I8;
+    if (op->kind != FT_OP_LINEAR)
+        return false;
+    ft_gemm_problem p = problem_of(plan, op);
+    return !is_float(&p) || p.batch_invariant || plan->value[op->in[0]].rows == FT_TOKENS;
 }
 
-/* The linears of a contiguous group are one GEMM, where the device has kernels for that. */
+/* Whether linears of a fusion group may be one GEMM; float ones need equal shapes. */
+static bool may_join(const ft_plan *plan, const ft_gemm_problem *a, int op)
+{
+    ft_gemm_problem b = problem_of(plan, &plan->op[op]);
+    if (!is_float(a))
+        b.n = a->n;
+    return ft_gemm_problem_same_shape(a, &b);
+}
+
+/* The linears of a fusion group are one GEMM, where the device has kernels for that. */
 static bool merge(const ft_plan *plan, int op, ft_gemm_problem *out)
 {
+    const ft_gemm_problem one = *out;
     for (int g = 0; g < plan->ngroup; g++) {
-        int first = ft_group_first_linear(&plan->group[g]), end = first;
-        if (plan->group[g].contiguous)
-            end += ft_group_linears(&plan->group[g]);
-        if (op < first || op >= end)
+        int first = ft_group_first_linear(&plan->group[g]);
+        int end = first + ft_group_linears(&plan->group[g]);
+        if (op < first || op >= end || (one.w == FT_I8 && !plan->group[g].contiguous))
             continue;
         out->n = 0;
-        for (int i = first; i < end; i++)
+        out->linears = 0;
+        for (int i = first; i < end && may_join(plan, &one, i); i++, out->linears++)
             out->n += plan->weight[plan->op[i].weight[0]].rows;
-        out->merged = true;
+        if (out->linears < end - first)
+            *out = one;
     }
-    return out->merged;
-}
-
-static bool same_problem(const ft_gemm_problem *a, const ft_gemm_problem *b)
-{
-    return a->n == b->n && a->k == b->k && a->y == b->y && a->activation == b->activation &&
-           a->merged == b->merged;
+    return out->linears > 1;
 }
 
 /* Whether a problem comes up for the first time. */
@@ -73,7 +87,7 @@ static ft_status remember(tuner *t, const ft_gemm_problem *p, bool *is_new, ft_e
 {
     *is_new = true;
     for (size_t i = 0; i < t->num_seen; i++)
-        *is_new = *is_new && !same_problem(&t->seen[i], p);
+        *is_new = *is_new && !ft_gemm_problem_same_shape(&t->seen[i], p);
     if (!*is_new)
         return FT_OK;
     if (t->num_seen == t->capacity) {
@@ -97,6 +111,8 @@ static void add_row(const tuner *t, const ft_gemm_problem *p, size_t m, const ft
         { .name = "m", .width = 6, .number = (double) m },
         { .name = "n", .width = 6, .number = (double) p->n },
         { .name = "k", .width = 6, .number = (double) p->k },
+        { .name = "x_dtype", .head = "x", .width = 4, .text = ft_dtype_name(p->x) },
+        { .name = "w_dtype", .head = "w", .width = 4, .text = ft_dtype_name(p->w) },
         { .name = "activation", .text = ft_activation_name(p->activation) },
         { .name = "out_dtype", .head = "out", .width = 4, .text = ft_dtype_name(p->y) },
         { .name = "ms", .number = 1e3 * r->used.seconds, .digits = 4 },
@@ -161,12 +177,12 @@ static ft_status tune_all(tuner *t, ft_error *err)
 {
     const ft_plan *plan = &t->bench->model->plan;
     for (int i = 0; i < plan->nop; i++)
-        if (is_int8(plan, &plan->op[i]))
+        if (is_tunable(plan, &plan->op[i]))
             FT_TRY(tune_op(t, i, err));
     if (t->found.count == 0)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "--tune: %s has no GEMM of int8 activations and int8 weights",
-                       t->bench->name);
+                       "--tune: %s has no GEMM for which %s has several kernels", t->bench->name,
+                       t->bench->device);
     return FT_OK;
 }
 

@@ -16,7 +16,16 @@ enum { FT_CUDA_F16_GEMV_MAX_M = 16 };
 bool ft_cuda_f16_mma_supports(const ft_cuda_device_props *props, const ft_cuda_float_gemm_args *p);
 int ft_cuda_f16_gemv(const ft_cuda_device_props *props, void *stream,
                      const ft_cuda_float_gemm_args *p);
-int ft_cuda_f16_mma(const ft_cuda_device_props *props, void *stream,
+
+/* Tokens of a tile of mma_f16.cu. */
+typedef enum ft_cuda_f16_mma_tile {
+    FT_CUDA_F16_MMA_M64,
+    FT_CUDA_F16_MMA_M128,
+    FT_CUDA_F16_MMA_TILES
+} ft_cuda_f16_mma_tile;
+ft_cuda_f16_mma_tile ft_cuda_f16_mma_select(const ft_cuda_device_props *props,
+                                            const ft_cuda_float_gemm_args *p);
+int ft_cuda_f16_mma(ft_cuda_f16_mma_tile tile, const ft_cuda_device_props *props, void *stream,
                     const ft_cuda_float_gemm_args *p);
 
 /* Float GEMV for few rows, any dtypes, without cuBLAS and without scratch. */

@@ -198,22 +198,28 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
     return ft_launch(kernel, grid, THREADS, TILE::shared, stream, props->has_pdl, 1, *p);
 }
 
-/* Larger tiles where there are enough for all SMs. */
 template <bool bf16>
-static int launch_for_size(const ft_cuda_device_props *props, void *stream,
-                           const ft_cuda_float_gemm_args *p)
+static int launch_tile(ft_cuda_f16_mma_tile tile, const ft_cuda_device_props *props, void *stream,
+                       const ft_cuda_float_gemm_args *p)
 {
-    size_t tiles = (p->m + 127) / 128 * ((p->n + TILE_N - 1) / TILE_N);
-    if (p->m <= 64 || tiles < (size_t) props->sm_count)
-        return launch<f16_mma_tile<64>, bf16>(props, stream, p);
-    return launch<f16_mma_tile<128>, bf16>(props, stream, p);
+    return tile == FT_CUDA_F16_MMA_M64 ? launch<f16_mma_tile<64>, bf16>(props, stream, p)
+                                       : launch<f16_mma_tile<128>, bf16>(props, stream, p);
 }
 
-int ft_cuda_f16_mma(const ft_cuda_device_props *props, void *stream,
+/* Larger tiles where there are enough for all SMs. */
+ft_cuda_f16_mma_tile ft_cuda_f16_mma_select(const ft_cuda_device_props *props,
+                                            const ft_cuda_float_gemm_args *p)
+{
+    size_t tiles = (p->m + 127) / 128 * ((p->n + TILE_N - 1) / TILE_N);
+    return p->m <= 64 || tiles < (size_t) props->sm_count ? FT_CUDA_F16_MMA_M64
+                                                          : FT_CUDA_F16_MMA_M128;
+}
+
+int ft_cuda_f16_mma(ft_cuda_f16_mma_tile tile, const ft_cuda_device_props *props, void *stream,
                     const ft_cuda_float_gemm_args *p)
 {
-    return p->x_dtype == FT_BF16 ? launch_for_size<true>(props, stream, p)
-                                 : launch_for_size<false>(props, stream, p);
+    return p->x_dtype == FT_BF16 ? launch_tile<true>(tile, props, stream, p)
+                                 : launch_tile<false>(tile, props, stream, p);
 }
 
 /*
@@ -227,21 +233,4 @@ bool ft_cuda_f16_mma_supports(const ft_cuda_device_props *props, const ft_cuda_f
            (uintptr_t) p->x % 16 == 0 && (uintptr_t) p->w % 16 == 0 &&
            props->smem_bytes >= (size_t) f16_mma_tile<128>::shared &&
            p->n <= (size_t) 65535 * TILE_N && p->m <= INT32_MAX;
-}
-
-/*
- * The choice between families of kernels never depends on m, and the kernels of a family return the
- * same bits.
- */
-extern "C" int ft_cuda_float_gemm_batch_invariant(const ft_cuda_device_props *props, void *stream,
-                                                  const ft_cuda_float_gemm_args *p)
-{
-    if (p->m == 0 || p->n == 0)
-        return (int) cudaSuccess;
-    if (ft_cuda_f16_wgmma_supports(props, p))
-        return ft_cuda_f16_wgmma(props, stream, p, 1);
-    if (!ft_cuda_f16_mma_supports(props, p))
-        return ft_cuda_float_gemv(props, stream, p);
-    return p->m <= FT_CUDA_F16_GEMV_MAX_M ? ft_cuda_f16_gemv(props, stream, p)
-                                          : ft_cuda_f16_mma(props, stream, p);
 }

@@ -1,5 +1,5 @@
 /*
- * wgmma_f16_fastest.cu - selects the f16 or bf16 wgmma kernel of a GEMM.
+ * wgmma_f16_fastest.cu - selects the f16 or bf16 kernel of a GEMM.
  *
  * In encoders any kernel will do. Decoders are batch-invariant: a GEMM that splits k always has the
  * same number of splits, and one that does not may use all tiles without splits.
@@ -7,9 +7,14 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/gemm/f16/wgmma_f16_gemm.h"
+#include "kernels/cuda/gemm/f16/f16_variant.h"
+#include "kernels/cuda/gemm/f16/gemm_f16.h"
 
-typedef enum kernel_kind { SMALL_M, LARGE_M, SPLIT_K } kernel_kind;
+enum {
+    SMALL_M = FT_CUDA_F16_SMALL_M,
+    LARGE_M = FT_CUDA_F16_LARGE_M,
+    SPLIT_K = FT_CUDA_F16_SPLIT_K
+};
 
 /*
  * Cost model in clocks of the busiest SM, fitted to times on an H200 (m 128 .. 16384, n 768 ..
@@ -17,7 +22,7 @@ typedef enum kernel_kind { SMALL_M, LARGE_M, SPLIT_K } kernel_kind;
  * adds. Of two thread blocks that share an SM, each takes half longer for a k tile than alone.
  */
 typedef struct tile_cost {
-    kernel_kind kind;
+    int kind;
     int index;             /* of LARGE_M and SPLIT_K */
     ft_cuda_f16_tile tile; /* SMALL_M */
     size_t rows, cols, splits;
@@ -77,29 +82,70 @@ static const tile_cost *select(const ft_cuda_device_props *props, const ft_cuda_
     return best;
 }
 
-static int launch(const tile_cost *c, const ft_cuda_device_props *props, void *stream,
-                  const ft_cuda_float_gemm_args *p, int count)
+static ft_cuda_f16_variant variant_of(const tile_cost *c)
 {
-    if (c->kind == LARGE_M)
-        return ft_cuda_f16_large_m_launch_tile(c->index, props, stream, p, count);
-    if (c->kind == SPLIT_K)
-        return ft_cuda_f16_split_k_launch_tile(c->index, props, stream, p, count);
-    return ft_cuda_f16_wgmma_launch_tile(&c->tile, (int) c->splits, props, stream, p, count);
+    return { (ft_cuda_f16_kernel) c->kind, c->index, c->tile, (int) c->splits };
+}
+
+static ft_cuda_f16_variant select_batch_invariant(const ft_cuda_device_props *props,
+                                                  const ft_cuda_float_gemm_args *p, int count)
+{
+    enum { MANY_ROWS = 256 };
+    int splits = ft_cuda_f16_wgmma_splits(p->n, p->k);
+    if (splits == 1 && p->m > MANY_ROWS && ft_cuda_f16_large_m_supports(props, p, count))
+        return variant_of(select(props, p, count, false));
+    return { FT_CUDA_F16_SMALL_M, 0, ft_cuda_f16_wgmma_select(props, p, count), splits };
+}
+
+bool ft_cuda_f16_select(const ft_cuda_device_props *props, const ft_cuda_f16_gemms *g,
+                        ft_cuda_f16_variant *out)
+{
+    const ft_cuda_float_gemm_args *p = g->p;
+    bool few = p->m <= FT_CUDA_F16_GEMV_MAX_M;
+    if (ft_cuda_f16_wgmma_supports(props, p))
+        *out = g->batch_invariant ? select_batch_invariant(props, p, g->count)
+                                  : variant_of(select(props, p, g->count, true));
+    else if (g->batch_invariant && g->count == 1 && ft_cuda_f16_mma_supports(props, p))
+        *out = few ? ft_cuda_f16_variant{ FT_CUDA_F16_GEMV, 0, {}, 1 }
+                   : ft_cuda_f16_variant{
+                         FT_CUDA_F16_MMA, (int) ft_cuda_f16_mma_select(props, p), {}, 1
+                     };
+    else
+        return false;
+    return true;
+}
+
+static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda_float_gemm_args *p,
+                  int count, bool batch_invariant)
+{
+    const ft_cuda_f16_gemms g = { p, count, batch_invariant };
+    ft_cuda_f16_variant selected;
+    return ft_cuda_f16_select(props, &g, &selected)
+               ? ft_cuda_f16_launch_tuned(&selected, props, stream, &g)
+               : (int) cudaErrorNotSupported;
 }
 
 int ft_cuda_f16_wgmma_fastest(const ft_cuda_device_props *props, void *stream,
                               const ft_cuda_float_gemm_args *p, int count)
 {
-    return launch(select(props, p, count, true), props, stream, p, count);
+    return launch(props, stream, p, count, false);
 }
 
 int ft_cuda_f16_wgmma(const ft_cuda_device_props *props, void *stream,
                       const ft_cuda_float_gemm_args *p, int count)
 {
-    enum { MANY_ROWS = 256 };
-    int splits = ft_cuda_f16_wgmma_splits(p->n, p->k);
-    if (splits == 1 && p->m > MANY_ROWS && ft_cuda_f16_large_m_supports(props, p, count))
-        return launch(select(props, p, count, false), props, stream, p, count);
-    ft_cuda_f16_tile tile_config = ft_cuda_f16_wgmma_select(props, p, count);
-    return ft_cuda_f16_wgmma_launch_tile(&tile_config, splits, props, stream, p, count);
+    return launch(props, stream, p, count, true);
+}
+
+/*
+ * The choice between families of kernels never depends on m, and the kernels of a family return the
+ * same bits.
+ */
+extern "C" int ft_cuda_float_gemm_batch_invariant(const ft_cuda_device_props *props, void *stream,
+                                                  const ft_cuda_float_gemm_args *p)
+{
+    if (p->m == 0 || p->n == 0)
+        return (int) cudaSuccess;
+    int status = launch(props, stream, p, 1, true);
+    return status == (int) cudaErrorNotSupported ? ft_cuda_float_gemv(props, stream, p) : status;
 }

@@ -4,12 +4,14 @@
  * Up to eight rows, if shared memory has room for them, are bound by reading the weights and use a
  * GEMV, or a specialized one for one or two rows. 4-bit weights may be streamed twice: 8 rows of
  * 4096 x 11008 take 18.8 us so on an H200, and 19 to 23 in an MMA tile of 16 rows. Larger m uses
- * MMA tiles, which reuse weights. int8 activations have kernels of their own.
+ * MMA tiles, which reuse weights. int8 activations have kernels of their own. A tuning file takes
+ * precedence.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/gemm/groupwise/groupwise_gemv.cuh"
 #include "kernels/cuda/gemm/groupwise/decode_gemv.h"
+#include "kernels/cuda/gemm/groupwise/groupwise_gemv.cuh"
+#include "kernels/cuda/gemm/groupwise/groupwise_variant.h"
 
 extern "C" const char *ft_cuda_groupwise_kernel_name(ft_cuda_groupwise_kernel kernel)
 {
@@ -34,8 +36,8 @@ static bool decode_gemv_supports(const ft_cuda_device_props *props, const ft_cud
     return ft_cuda_groupwise_decode_gemv_supports(props, p, NULL, NULL);
 }
 
-extern "C" ft_cuda_groupwise_kernel ft_cuda_groupwise_select(const ft_cuda_device_props *props,
-                                                             const ft_cuda_groupwise_args *p)
+static ft_cuda_groupwise_kernel select_kernel(const ft_cuda_device_props *props,
+                                              const ft_cuda_groupwise_args *p)
 {
     if (p->int8_activations)
         return FT_CUDA_GROUPWISE_INT8;
@@ -50,57 +52,35 @@ extern "C" ft_cuda_groupwise_kernel ft_cuda_groupwise_select(const ft_cuda_devic
                                                       : FT_CUDA_GROUPWISE_SIMT;
 }
 
-static bool supports(ft_cuda_groupwise_kernel kernel, const ft_cuda_device_props *props,
-                     const ft_cuda_groupwise_args *p)
+extern "C" ft_cuda_groupwise_kernel ft_cuda_groupwise_select(const ft_cuda_device_props *props,
+                                                             const ft_cuda_groupwise_args *p)
 {
-    switch (kernel) {
-    case FT_CUDA_GROUPWISE_DECODE_GEMV:
-        return decode_gemv_supports(props, p);
-    case FT_CUDA_GROUPWISE_GEMV:
-        return !p->int8_activations && ft_cuda_groupwise_gemv_supports(props, p);
-    case FT_CUDA_GROUPWISE_MMA:
-        return !p->int8_activations && ft_cuda_groupwise_mma_supports(props, p);
-    case FT_CUDA_GROUPWISE_WGMMA:
-        return !p->int8_activations && ft_cuda_groupwise_wgmma_supports(props, p);
-    case FT_CUDA_GROUPWISE_SIMT:
-        return !p->int8_activations && ft_cuda_groupwise_simt_supports(props, p);
-    case FT_CUDA_GROUPWISE_INT8:
-        return p->int8_activations && ft_cuda_groupwise_int8_supports(props, p);
-    case FT_CUDA_GROUPWISE_KERNELS:
-        break;
-    }
-    return false;
-}
-
-static int run_decode_gemv(const ft_cuda_device_props *props, void *stream,
-                           const ft_cuda_groupwise_args *p)
-{
-    return ft_cuda_groupwise_decode_gemv(props, stream, p, NULL, NULL);
+    const ft_cuda_groupwise_variant *tuned = ft_cuda_groupwise_variant_tuned(props, p);
+    return tuned != NULL ? tuned->kernel : select_kernel(props, p);
 }
 
 extern "C" int ft_cuda_groupwise_launch(ft_cuda_groupwise_kernel kernel,
                                         const ft_cuda_device_props *props, void *stream,
                                         const ft_cuda_groupwise_args *p)
 {
-    typedef int (*launcher)(const ft_cuda_device_props *, void *, const ft_cuda_groupwise_args *);
-    static const launcher launch[] = { run_decode_gemv,        ft_cuda_groupwise_gemv,
-                                       ft_cuda_groupwise_mma,  ft_cuda_groupwise_wgmma,
-                                       ft_cuda_groupwise_simt, ft_cuda_groupwise_int8 };
-    if (!supports(kernel, props, p))
+    if (!ft_cuda_groupwise_supports(kernel, props, p))
         return (int) cudaErrorNotSupported;
-    return p->m == 0 ? (int) cudaSuccess : launch[kernel](props, stream, p);
+    ft_cuda_groupwise_variant variant = ft_cuda_groupwise_variant_of(kernel, props, p);
+    return ft_cuda_groupwise_variant_launch(&variant, props, stream, p);
 }
 
 extern "C" bool ft_cuda_blocks_supports(const ft_cuda_device_props *props,
                                         const ft_cuda_groupwise_args *p)
 {
-    return supports(ft_cuda_groupwise_select(props, p), props, p);
+    return ft_cuda_groupwise_supports(ft_cuda_groupwise_select(props, p), props, p);
 }
 
 extern "C" int ft_cuda_groupwise_gemm(const ft_cuda_device_props *props, void *stream,
                                       const ft_cuda_groupwise_args *p)
 {
-    return ft_cuda_groupwise_launch(ft_cuda_groupwise_select(props, p), props, stream, p);
+    const ft_cuda_groupwise_variant *tuned = ft_cuda_groupwise_variant_tuned(props, p);
+    return tuned != NULL ? ft_cuda_groupwise_variant_launch(tuned, props, stream, p)
+                         : ft_cuda_groupwise_launch(select_kernel(props, p), props, stream, p);
 }
 
 extern "C" size_t ft_cuda_groupwise_scratch(const ft_cuda_device_props *props, size_t m, size_t n,

@@ -525,22 +525,16 @@ int ft_cuda_groupwise_gemv(const ft_cuda_device_props *props, void *stream,
                            const ft_cuda_groupwise_args *p);
 bool ft_cuda_groupwise_mma_supports(const ft_cuda_device_props *props,
                                     const ft_cuda_groupwise_args *p);
-int ft_cuda_groupwise_mma(const ft_cuda_device_props *props, void *stream,
-                          const ft_cuda_groupwise_args *p);
 size_t ft_cuda_groupwise_mma_scratch(const ft_cuda_device_props *props, size_t m, size_t n,
                                      size_t k, ft_dtype x_dtype);
 bool ft_cuda_groupwise_wgmma_supports(const ft_cuda_device_props *props,
                                       const ft_cuda_groupwise_args *p);
-int ft_cuda_groupwise_wgmma(const ft_cuda_device_props *props, void *stream,
-                            const ft_cuda_groupwise_args *p);
 bool ft_cuda_groupwise_simt_supports(const ft_cuda_device_props *props,
                                      const ft_cuda_groupwise_args *p);
 int ft_cuda_groupwise_simt(const ft_cuda_device_props *props, void *stream,
                            const ft_cuda_groupwise_args *p);
 bool ft_cuda_groupwise_int8_supports(const ft_cuda_device_props *props,
                                      const ft_cuda_groupwise_args *p);
-int ft_cuda_groupwise_int8(const ft_cuda_device_props *props, void *stream,
-                           const ft_cuda_groupwise_args *p);
 size_t ft_cuda_groupwise_int8_scratch(size_t m, size_t k);
 
 #endif

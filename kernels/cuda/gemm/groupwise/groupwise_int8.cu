@@ -295,7 +295,9 @@ size_t ft_cuda_groupwise_int8_scratch(size_t m, size_t k)
     size_t small_m = ft_cuda_groupwise_int8_small_m_scratch(m, k);
     size_t large_m = round_up(m * round_up(k, GROUPWISE_STEP_K), 256) +
                      8 * groups_of(k, GROUPWISE_STEP_K) * round_up(m, 128);
-    return small_m > large_m ? small_m : large_m;
+    size_t wgmma = ft_cuda_groupwise_int8_wgmma_scratch(m, k);
+    size_t mma = small_m > large_m ? small_m : large_m;
+    return mma > wgmma ? mma : wgmma;
 }
 
 static int8_params params_of(const ft_cuda_groupwise_args *p)
@@ -329,18 +331,13 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
     return status;
 }
 
-/* Single panels for few tokens: more thread blocks with less to read each. */
 template <int bits>
-static int launch_size(const ft_cuda_device_props *props, void *stream,
-                       const ft_cuda_groupwise_args *p)
+static int launch_tile(ft_cuda_groupwise_int8_tile tile, const ft_cuda_device_props *props,
+                       void *stream, const ft_cuda_groupwise_args *p)
 {
-    size_t tiles = (p->m + 127) / 128 * (((size_t) groupwise_shape_of(p).panels + 3) / 4);
-    bool large_tiles = tiles >= (size_t) props->sm_count &&
-                       props->smem_bytes >= (size_t) int8_config<bits, 4, 8>::shared;
-    bool fits_4_panels = props->smem_bytes >= (size_t) int8_config<bits, 4, 2>::shared;
-    return p->m <= 16 || !fits_4_panels ? launch<bits, 1, 1>(props, stream, p)
-           : large_tiles                ? launch<bits, 4, 8>(props, stream, p)
-                                        : launch<bits, 4, 2>(props, stream, p);
+    return tile == FT_CUDA_GROUPWISE_INT8_N32_M16    ? launch<bits, 1, 1>(props, stream, p)
+           : tile == FT_CUDA_GROUPWISE_INT8_N128_M32 ? launch<bits, 4, 2>(props, stream, p)
+                                                     : launch<bits, 4, 8>(props, stream, p);
 }
 
 /* Grids have up to 65535 rows of x, and as many tiles of panels. */
@@ -355,12 +352,74 @@ bool ft_cuda_groupwise_int8_supports(const ft_cuda_device_props *props,
            p->scratch_bytes >= ft_cuda_groupwise_int8_scratch(p->m, p->k);
 }
 
-int ft_cuda_groupwise_int8(const ft_cuda_device_props *props, void *stream,
-                           const ft_cuda_groupwise_args *p)
+template <int bits>
+static bool fits(ft_cuda_groupwise_int8_tile tile, const ft_cuda_device_props *props)
 {
+    return tile == FT_CUDA_GROUPWISE_INT8_N32_M16 ||
+           props->smem_bytes >= (size_t) (tile == FT_CUDA_GROUPWISE_INT8_N128_M32
+                                              ? int8_config<bits, 4, 2>::shared
+                                              : int8_config<bits, 4, 8>::shared);
+}
+
+bool ft_cuda_groupwise_int8_tile_fits(ft_cuda_groupwise_int8_tile tile,
+                                      const ft_cuda_device_props *props,
+                                      const ft_cuda_groupwise_args *p)
+{
+    if (tile >= FT_CUDA_GROUPWISE_INT8_WGMMA_N64_M32)
+        return ft_cuda_groupwise_int8_wgmma_supports(props, p);
+    return tile == FT_CUDA_GROUPWISE_INT8_RESIDENT
+               ? ft_cuda_groupwise_int8_resident_supports(props, p)
+           : tile == FT_CUDA_GROUPWISE_INT8_SMALL_M
+               ? ft_cuda_groupwise_int8_small_m_supports(props, p)
+               : (p->bits == 4 ? fits<4>(tile, props) : fits<8>(tile, props));
+}
+
+/* Single panels for few tokens: more thread blocks with less to read each. */
+static ft_cuda_groupwise_int8_tile select_mma(const ft_cuda_device_props *props,
+                                              const ft_cuda_groupwise_args *p)
+{
+    size_t tiles = (p->m + 127) / 128 * (((size_t) groupwise_shape_of(p).panels + 3) / 4);
+    if (p->m <= 16 || !ft_cuda_groupwise_int8_tile_fits(FT_CUDA_GROUPWISE_INT8_N128_M32, props, p))
+        return FT_CUDA_GROUPWISE_INT8_N32_M16;
+    return tiles >= (size_t) props->sm_count &&
+                   ft_cuda_groupwise_int8_tile_fits(FT_CUDA_GROUPWISE_INT8_N128_M128, props, p)
+               ? FT_CUDA_GROUPWISE_INT8_N128_M128
+               : FT_CUDA_GROUPWISE_INT8_N128_M32;
+}
+
+/* Time in ns of groupwise_int8_small_m.cu for more than 16 tokens, measured on an H200. */
+static double small_m_ns(const ft_cuda_device_props *props, const ft_cuda_groupwise_args *p)
+{
+    double tiles = (double) groupwise_shape_of(p).panels * (double) ((p->m + 31) / 32) *
+                   (double) (p->k / GROUPWISE_TILE_K);
+    return 5000.0 + 297.0 * tiles / props->sm_count;
+}
+
+/* The kernels for few tokens read weights fastest; the others compute fastest. */
+ft_cuda_groupwise_int8_tile ft_cuda_groupwise_int8_select(const ft_cuda_device_props *props,
+                                                          const ft_cuda_groupwise_args *p)
+{
+    bool small_m = ft_cuda_groupwise_int8_small_m_supports(props, p);
+    double wgmma_ns;
     if (ft_cuda_groupwise_int8_resident_supports(props, p))
+        return FT_CUDA_GROUPWISE_INT8_RESIDENT;
+    if (small_m && (p->m <= 16 || !ft_cuda_groupwise_int8_wgmma_supports(props, p)))
+        return FT_CUDA_GROUPWISE_INT8_SMALL_M;
+    if (!ft_cuda_groupwise_int8_wgmma_supports(props, p))
+        return select_mma(props, p);
+    ft_cuda_groupwise_int8_tile wgmma = ft_cuda_groupwise_int8_wgmma_select(props, p, &wgmma_ns);
+    return small_m && small_m_ns(props, p) < wgmma_ns ? FT_CUDA_GROUPWISE_INT8_SMALL_M : wgmma;
+}
+
+int ft_cuda_groupwise_int8(ft_cuda_groupwise_int8_tile tile, const ft_cuda_device_props *props,
+                           void *stream, const ft_cuda_groupwise_args *p)
+{
+    if (tile == FT_CUDA_GROUPWISE_INT8_RESIDENT)
         return ft_cuda_groupwise_int8_resident(props, stream, p);
-    if (ft_cuda_groupwise_int8_small_m_supports(props, p))
+    if (tile == FT_CUDA_GROUPWISE_INT8_SMALL_M)
         return ft_cuda_groupwise_int8_small_m(props, stream, p);
-    return p->bits == 4 ? launch_size<4>(props, stream, p) : launch_size<8>(props, stream, p);
+    if (tile >= FT_CUDA_GROUPWISE_INT8_WGMMA_N64_M32)
+        return ft_cuda_groupwise_int8_wgmma(tile, props, stream, p);
+    return p->bits == 4 ? launch_tile<4>(tile, props, stream, p)
+                        : launch_tile<8>(tile, props, stream, p);
 }

@@ -8,6 +8,7 @@
 #define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_CUH
 
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
+#include "kernels/cuda/gemm/groupwise/groupwise_tiles.h"
 #include "kernels/cuda/gemm/groupwise/int8_x_term.h"
 
 /*
@@ -135,5 +136,16 @@ bool ft_cuda_groupwise_int8_resident_supports(const ft_cuda_device_props *props,
                                               const ft_cuda_groupwise_args *p);
 int ft_cuda_groupwise_int8_resident(const ft_cuda_device_props *props, void *stream,
                                     const ft_cuda_groupwise_args *p);
+
+/* groupwise_int8_wgmma.cu, for its tiles. */
+bool ft_cuda_groupwise_int8_wgmma_supports(const ft_cuda_device_props *props,
+                                           const ft_cuda_groupwise_args *p);
+size_t ft_cuda_groupwise_int8_wgmma_scratch(size_t m, size_t k);
+ft_cuda_groupwise_int8_tile ft_cuda_groupwise_int8_wgmma_select(const ft_cuda_device_props *props,
+                                                                const ft_cuda_groupwise_args *p,
+                                                                double *ns); /* its estimate */
+int ft_cuda_groupwise_int8_wgmma(ft_cuda_groupwise_int8_tile tile,
+                                 const ft_cuda_device_props *props, void *stream,
+                                 const ft_cuda_groupwise_args *p);
 
 #endif

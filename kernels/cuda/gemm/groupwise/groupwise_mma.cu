@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_mma.cuh"
+#include "kernels/cuda/gemm/groupwise/groupwise_tiles.h"
 
 enum {
     PANELS = 4, /* per thread block, each for two warps */
@@ -317,35 +318,32 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
                : ft_cuda_groupwise_reduce_splits(props, stream, p, &shape);
 }
 
-/* Larger tiles where there are enough for all SMs. */
 template <int bits, groupwise_x_type kind, bool step_scales>
-static int launch_size(const ft_cuda_device_props *props, void *stream,
-                       const ft_cuda_groupwise_args *p)
+static int launch_tile(ft_cuda_groupwise_mma_tile tile, const ft_cuda_device_props *props,
+                       void *stream, const ft_cuda_groupwise_args *p)
 {
     if constexpr (kind == GROUPWISE_X_F32) {
-        return p->m <= 16 ? launch<bits, kind, step_scales, 1>(props, stream, p)
-                          : launch<bits, kind, step_scales, 2>(props, stream, p);
+        return tile == FT_CUDA_GROUPWISE_MMA_M16
+                   ? launch<bits, kind, step_scales, 1>(props, stream, p)
+                   : launch<bits, kind, step_scales, 2>(props, stream, p);
     } else {
-        size_t panels = (size_t) groupwise_shape_of(p).panels;
-        size_t tiles = (p->m + 127) / 128 * ((panels + PANELS - 1) / PANELS);
-        bool large_tiles =
-            p->m > 64 && tiles >= (size_t) props->sm_count &&
-            props->smem_bytes >= (size_t) mma_config<bits, kind, step_scales, 8>::shared;
-        return p->m <= 16    ? launch<bits, kind, step_scales, 1>(props, stream, p)
-               : large_tiles ? launch<bits, kind, step_scales, 8>(props, stream, p)
-                             : launch<bits, kind, step_scales, 4>(props, stream, p);
+        return tile == FT_CUDA_GROUPWISE_MMA_M16
+                   ? launch<bits, kind, step_scales, 1>(props, stream, p)
+               : tile == FT_CUDA_GROUPWISE_MMA_M128
+                   ? launch<bits, kind, step_scales, 8>(props, stream, p)
+                   : launch<bits, kind, step_scales, 4>(props, stream, p);
     }
 }
 
 template <groupwise_x_type kind>
-static int launch_x_type(const ft_cuda_device_props *props, void *stream,
-                         const ft_cuda_groupwise_args *p)
+static int launch_x_type(ft_cuda_groupwise_mma_tile tile, const ft_cuda_device_props *props,
+                         void *stream, const ft_cuda_groupwise_args *p)
 {
     bool step_scales = groupwise_has_step_scales(p);
-    return p->bits == 4  ? step_scales ? launch_size<4, kind, true>(props, stream, p)
-                                       : launch_size<4, kind, false>(props, stream, p)
-            : step_scales ? launch_size<8, kind, true>(props, stream, p)
-                         : launch_size<8, kind, false>(props, stream, p);
+    return p->bits == 4  ? step_scales ? launch_tile<4, kind, true>(tile, props, stream, p)
+                                       : launch_tile<4, kind, false>(tile, props, stream, p)
+            : step_scales ? launch_tile<8, kind, true>(tile, props, stream, p)
+                         : launch_tile<8, kind, false>(tile, props, stream, p);
 }
 
 /* Grids have up to 65535 rows of x or tiles. */
@@ -357,12 +355,48 @@ bool ft_cuda_groupwise_mma_supports(const ft_cuda_device_props *props,
            props->smem_bytes >= (size_t) mma_config<8, GROUPWISE_X_F16, true, 4>::shared;
 }
 
-int ft_cuda_groupwise_mma(const ft_cuda_device_props *props, void *stream,
-                          const ft_cuda_groupwise_args *p)
+/* Shared memory of a tile of 128 tokens. */
+template <int bits> static size_t large_tile_bytes(const ft_cuda_groupwise_args *p)
 {
-    return p->x_dtype == FT_F16    ? launch_x_type<GROUPWISE_X_F16>(props, stream, p)
-           : p->x_dtype == FT_BF16 ? launch_x_type<GROUPWISE_X_BF16>(props, stream, p)
-                                   : launch_x_type<GROUPWISE_X_F32>(props, stream, p);
+    return (size_t) (groupwise_has_step_scales(p)
+                         ? mma_config<bits, GROUPWISE_X_F16, true, 8>::shared
+                         : mma_config<bits, GROUPWISE_X_F16, false, 8>::shared);
+}
+
+bool ft_cuda_groupwise_mma_tile_fits(ft_cuda_groupwise_mma_tile tile,
+                                     const ft_cuda_device_props *props,
+                                     const ft_cuda_groupwise_args *p)
+{
+    if (p->x_dtype == FT_F32)
+        return tile == FT_CUDA_GROUPWISE_MMA_M16 || tile == FT_CUDA_GROUPWISE_MMA_M32;
+    if (tile == FT_CUDA_GROUPWISE_MMA_M128)
+        return props->smem_bytes >=
+               (p->bits == 4 ? large_tile_bytes<4>(p) : large_tile_bytes<8>(p));
+    return tile != FT_CUDA_GROUPWISE_MMA_M32;
+}
+
+/* Larger tiles where there are enough for all SMs. */
+ft_cuda_groupwise_mma_tile ft_cuda_groupwise_mma_select(const ft_cuda_device_props *props,
+                                                        const ft_cuda_groupwise_args *p)
+{
+    size_t panels = (size_t) groupwise_shape_of(p).panels;
+    size_t tiles = (p->m + 127) / 128 * ((panels + PANELS - 1) / PANELS);
+    if (p->m <= 16)
+        return FT_CUDA_GROUPWISE_MMA_M16;
+    if (p->x_dtype == FT_F32)
+        return FT_CUDA_GROUPWISE_MMA_M32;
+    return p->m > 64 && tiles >= (size_t) props->sm_count &&
+                   ft_cuda_groupwise_mma_tile_fits(FT_CUDA_GROUPWISE_MMA_M128, props, p)
+               ? FT_CUDA_GROUPWISE_MMA_M128
+               : FT_CUDA_GROUPWISE_MMA_M64;
+}
+
+int ft_cuda_groupwise_mma(ft_cuda_groupwise_mma_tile tile, const ft_cuda_device_props *props,
+                          void *stream, const ft_cuda_groupwise_args *p)
+{
+    return p->x_dtype == FT_F16    ? launch_x_type<GROUPWISE_X_F16>(tile, props, stream, p)
+           : p->x_dtype == FT_BF16 ? launch_x_type<GROUPWISE_X_BF16>(tile, props, stream, p)
+                                   : launch_x_type<GROUPWISE_X_F32>(tile, props, stream, p);
 }
 
 size_t ft_cuda_groupwise_mma_scratch(const ft_cuda_device_props *props, size_t m, size_t n,

@@ -25,6 +25,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "kernels/cuda/gemm/groupwise/groupwise_tiles.h"
 #include "kernels/cuda/gemm/groupwise/groupwise_wgmma_epilogue.cuh"
 #include "kernels/cuda/gemm/groupwise/groupwise_wgmma_split_k.cuh"
 
@@ -407,26 +408,43 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
                                    (unsigned) a.cluster_size, *p, a);
 }
 
+/* 8-bit weights would not leave enough registers to three warpgroups with 64 tokens. */
 template <int bits, groupwise_x_type kind, bool step_scales>
-static int launch_size(const ft_cuda_device_props *props, void *stream,
-                       const ft_cuda_groupwise_args *p)
+static int launch_tile(ft_cuda_groupwise_wgmma_tile tile, const ft_cuda_device_props *props,
+                       void *stream, const ft_cuda_groupwise_args *p)
+{
+    if (tile == FT_CUDA_GROUPWISE_WGMMA_N192_M16)
+        return launch<wgmma_config<bits, kind, step_scales, 3, 16>>(props, stream, p);
+    if (tile == FT_CUDA_GROUPWISE_WGMMA_N192_M32)
+        return launch<wgmma_config<bits, kind, step_scales, 3, 32>>(props, stream, p);
+    if constexpr (bits == 4)
+        if (tile == FT_CUDA_GROUPWISE_WGMMA_N192_M64)
+            return launch<wgmma_config<bits, kind, step_scales, 3, 64>>(props, stream, p);
+    return tile == FT_CUDA_GROUPWISE_WGMMA_N128_M64
+               ? launch<wgmma_config<bits, kind, step_scales, 2, 64>>(props, stream, p)
+               : launch<wgmma_config<bits, kind, step_scales, 2, 128>>(props, stream, p);
+}
+
+template <int bits, groupwise_x_type kind, bool step_scales>
+static ft_cuda_groupwise_wgmma_tile select_tile(const ft_cuda_device_props *props,
+                                                const ft_cuda_groupwise_args *p)
 {
     using n64_config = wgmma_config<bits, kind, step_scales, 2, 64>;
     using n128_config = wgmma_config<bits, kind, step_scales, 2, 128>;
     if (p->m <= 16)
-        return launch<wgmma_config<bits, kind, step_scales, 3, 16>>(props, stream, p);
+        return FT_CUDA_GROUPWISE_WGMMA_N192_M16;
     if (p->m <= 32)
-        return launch<wgmma_config<bits, kind, step_scales, 3, 32>>(props, stream, p);
+        return FT_CUDA_GROUPWISE_WGMMA_N192_M32;
     double time_n64 = wgmma_cluster_plan_of<n64_config>(props, p).time;
     double time_n128 = wgmma_cluster_plan_of<n128_config>(props, p).time;
-    if constexpr (bits == 4) { /* 8-bit weights would not leave enough registers */
+    if constexpr (bits == 4) {
         using three_warpgroups = wgmma_config<bits, kind, step_scales, 3, 64>;
         double time_three = wgmma_cluster_plan_of<three_warpgroups>(props, p).time;
         if (time_three < time_n64 && time_three < time_n128)
-            return launch<three_warpgroups>(props, stream, p);
+            return FT_CUDA_GROUPWISE_WGMMA_N192_M64;
     }
-    return time_n64 < time_n128 ? launch<n64_config>(props, stream, p)
-                                : launch<n128_config>(props, stream, p);
+    return time_n64 < time_n128 ? FT_CUDA_GROUPWISE_WGMMA_N128_M64
+                                : FT_CUDA_GROUPWISE_WGMMA_N128_M128;
 }
 
 /* Whole k tiles, and x without conversion. */
@@ -440,20 +458,44 @@ bool ft_cuda_groupwise_wgmma_supports(const ft_cuda_device_props *props,
            tiles * (uint64_t) shape.splits < 1u << 31 && props->smem_bytes >= WGMMA_MAX_SMEM;
 }
 
-template <int bits, groupwise_x_type kind>
-static int launch_scales(const ft_cuda_device_props *props, void *stream,
-                         const ft_cuda_groupwise_args *p)
+bool ft_cuda_groupwise_wgmma_tile_fits(ft_cuda_groupwise_wgmma_tile tile,
+                                       const ft_cuda_groupwise_args *p)
 {
-    return groupwise_has_step_scales(p) ? launch_size<bits, kind, true>(props, stream, p)
-                                        : launch_size<bits, kind, false>(props, stream, p);
+    return tile != FT_CUDA_GROUPWISE_WGMMA_N192_M64 || p->bits == 4;
 }
 
-int ft_cuda_groupwise_wgmma(const ft_cuda_device_props *props, void *stream,
-                            const ft_cuda_groupwise_args *p)
+template <int bits, groupwise_x_type kind>
+static ft_cuda_groupwise_wgmma_tile select_scales(const ft_cuda_device_props *props,
+                                                  const ft_cuda_groupwise_args *p)
+{
+    return groupwise_has_step_scales(p) ? select_tile<bits, kind, true>(props, p)
+                                        : select_tile<bits, kind, false>(props, p);
+}
+
+ft_cuda_groupwise_wgmma_tile ft_cuda_groupwise_wgmma_select(const ft_cuda_device_props *props,
+                                                            const ft_cuda_groupwise_args *p)
 {
     bool bf16 = p->x_dtype == FT_BF16;
-    return p->bits == 4 ? bf16 ? launch_scales<4, GROUPWISE_X_BF16>(props, stream, p)
-                               : launch_scales<4, GROUPWISE_X_F16>(props, stream, p)
-           : bf16 ? launch_scales<8, GROUPWISE_X_BF16>(props, stream, p)
-                        : launch_scales<8, GROUPWISE_X_F16>(props, stream, p);
+    return p->bits == 4 ? bf16 ? select_scales<4, GROUPWISE_X_BF16>(props, p)
+                               : select_scales<4, GROUPWISE_X_F16>(props, p)
+           : bf16 ? select_scales<8, GROUPWISE_X_BF16>(props, p)
+                        : select_scales<8, GROUPWISE_X_F16>(props, p);
+}
+
+template <int bits, groupwise_x_type kind>
+static int launch_scales(ft_cuda_groupwise_wgmma_tile tile, const ft_cuda_device_props *props,
+                         void *stream, const ft_cuda_groupwise_args *p)
+{
+    return groupwise_has_step_scales(p) ? launch_tile<bits, kind, true>(tile, props, stream, p)
+                                        : launch_tile<bits, kind, false>(tile, props, stream, p);
+}
+
+int ft_cuda_groupwise_wgmma(ft_cuda_groupwise_wgmma_tile tile, const ft_cuda_device_props *props,
+                            void *stream, const ft_cuda_groupwise_args *p)
+{
+    bool bf16 = p->x_dtype == FT_BF16;
+    return p->bits == 4 ? bf16 ? launch_scales<4, GROUPWISE_X_BF16>(tile, props, stream, p)
+                               : launch_scales<4, GROUPWISE_X_F16>(tile, props, stream, p)
+           : bf16 ? launch_scales<8, GROUPWISE_X_BF16>(tile, props, stream, p)
+                        : launch_scales<8, GROUPWISE_X_F16>(tile, props, stream, p);
 }

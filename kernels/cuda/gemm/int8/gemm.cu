@@ -103,7 +103,7 @@ extern "C" ft_cuda_gemm_kernel ft_cuda_gemm_select(const ft_cuda_device_props *p
     ft_cuda_gemm_variant tuned;
     if (ft_cuda_gemm_requested(props, p, &requested))
         return requested;
-    return ft_cuda_gemm_tuned(props, p, &tuned) ? tuned.kernel : select_from_table(props, p);
+    return ft_cuda_gemm_variant_tuned(props, p, &tuned) ? tuned.kernel : select_from_table(props, p);
 }
 
 extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
@@ -113,7 +113,7 @@ extern "C" void ft_cuda_gemm_explain(const ft_cuda_device_props *props, const ft
     ft_cuda_gemm_kernel kernel = ft_cuda_gemm_select(props, p);
     const char *name = ft_cuda_gemm_name(kernel);
     ft_cuda_gemm_variant tuned;
-    if (requested == NULL && ft_cuda_gemm_tuned(props, p, &tuned)) {
+    if (requested == NULL && ft_cuda_gemm_variant_tuned(props, p, &tuned)) {
         char variant[FT_GEMM_KERNEL_NAME];
         ft_cuda_gemm_variant_name(&tuned, variant, sizeof variant);
         snprintf(text, size, "%s: tuned", variant);
@@ -131,7 +131,7 @@ extern "C" int ft_cuda_gemm_launch(ft_cuda_gemm_kernel kernel, const ft_cuda_dev
                                    void *stream, const ft_cuda_gemm_args *p)
 {
     ft_cuda_gemm_variant tuned;
-    if (ft_cuda_gemm_args_valid(p) && ft_cuda_gemm_tuned(props, p, &tuned) &&
+    if (ft_cuda_gemm_args_valid(p) && ft_cuda_gemm_variant_tuned(props, p, &tuned) &&
         tuned.kernel == kernel)
         return ft_cuda_gemm_variant_launch(&tuned, props, stream, p);
     return ft_cuda_gemm_launch_kernel(kernel, props, stream, p);

@@ -49,17 +49,6 @@ void ft_cuda_gemm_variant_name(const ft_cuda_gemm_variant *v, char *text, size_t
     }
 }
 
-bool ft_cuda_gemm_variant_named(const char *name, ft_cuda_gemm_variant *out)
-{
-    char known[FT_GEMM_KERNEL_NAME];
-    for (int i = 0; ft_cuda_gemm_variant_at(i, out); i++) {
-        ft_cuda_gemm_variant_name(out, known, sizeof known);
-        if (strcmp(name, known) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* ---- Launch ------------------------------------------------------------------------------- */
 
 bool ft_cuda_gemm_variant_supports(const ft_cuda_gemm_variant *v, const ft_cuda_device_props *props,
@@ -90,24 +79,23 @@ int ft_cuda_gemm_variant_launch(const ft_cuda_gemm_variant *v, const ft_cuda_dev
 
 /* ---- Tuned GEMMs -------------------------------------------------------------------------- */
 
-static bool applies(const ft_cuda_tuned_gemm *t, const ft_cuda_gemm_args *p)
+static ft_gemm_problem problem_of(const ft_cuda_gemm_args *p)
 {
-    const ft_gemm_problem *q = &t->problem;
-    return q->m >= p->m && q->n == p->n && q->k == p->k && q->y == p->y_dtype &&
-           q->activation == p->activation && q->merged == (p->n_outputs > 1);
+    return (ft_gemm_problem){ .m = p->m,
+                              .n = p->n,
+                              .k = p->k,
+                              .x = FT_I8,
+                              .w = FT_I8,
+                              .y = p->y_dtype,
+                              .activation = p->activation,
+                              .linears = p->n_outputs };
 }
 
-bool ft_cuda_gemm_tuned(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
-                        ft_cuda_gemm_variant *out)
+bool ft_cuda_gemm_variant_tuned(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
+                                ft_cuda_gemm_variant *out)
 {
-    const ft_cuda_tuned_gemm *best = NULL;
-    for (size_t i = 0; i < props->num_tuned; i++) {
-        const ft_cuda_tuned_gemm *t = &props->tuned[i];
-        if (applies(t, p) && (best == NULL || t->problem.m < best->problem.m))
-            best = t;
-    }
-    if (best == NULL || !ft_cuda_gemm_variant_supports(&best->variant, props, p))
-        return false;
-    *out = best->variant;
-    return true;
+    ft_gemm_problem problem = problem_of(p);
+    int candidate = ft_cuda_gemm_tuned(props, &problem);
+    return candidate >= 0 && ft_cuda_gemm_variant_at(candidate, out) &&
+           ft_cuda_gemm_variant_supports(out, props, p);
 }

@@ -7,8 +7,7 @@
 #ifndef FT_KERNELS_CUDA_GEMM_INT8_GEMM_VARIANT_H
 #define FT_KERNELS_CUDA_GEMM_INT8_GEMM_VARIANT_H
 
-#include "kernels/cuda/cuda.h"
-#include "kernels/gemm_problem.h"
+#include "kernels/cuda/gemm_family.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,22 +22,15 @@ typedef struct ft_cuda_gemm_variant {
 /* All variants, from index 0 on; false: there is none any more. */
 bool ft_cuda_gemm_variant_at(int index, ft_cuda_gemm_variant *out);
 void ft_cuda_gemm_variant_name(const ft_cuda_gemm_variant *variant, char *text, size_t size);
-bool ft_cuda_gemm_variant_named(const char *name, ft_cuda_gemm_variant *out);
 bool ft_cuda_gemm_variant_supports(const ft_cuda_gemm_variant *variant,
                                    const ft_cuda_device_props *props, const ft_cuda_gemm_args *p);
 int ft_cuda_gemm_variant_launch(const ft_cuda_gemm_variant *variant,
                                 const ft_cuda_device_props *props, void *stream,
                                 const ft_cuda_gemm_args *p);
 
-/* The variant that is fastest for GEMMs of a shape with up to problem.m rows. */
-typedef struct ft_cuda_tuned_gemm {
-    ft_gemm_problem problem;
-    ft_cuda_gemm_variant variant;
-} ft_cuda_tuned_gemm;
-
 /* The variant for a GEMM by the tuning file; false: the file has none that supports it. */
-bool ft_cuda_gemm_tuned(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
-                        ft_cuda_gemm_variant *out);
+bool ft_cuda_gemm_variant_tuned(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p,
+                                ft_cuda_gemm_variant *out);
 
 #ifdef __cplusplus
 }

@@ -324,14 +324,16 @@ static size_t blocks_per_sm_on(const ft_mma_tile *tile, const ft_cuda_device_pro
 static float cost_of(const ft_mma_tile *tile, const ft_cuda_device_props *props,
                      const ft_cuda_gemm_args *p)
 {
-    size_t tiles = ft_ceil_div(p->m, (size_t) tile->tokens) * ft_ceil_div(p->n, (size_t) tile->columns);
+    size_t tiles =
+        ft_ceil_div(p->m, (size_t) tile->tokens) * ft_ceil_div(p->n, (size_t) tile->columns);
     size_t tiles_per_sm = ft_ceil_div(tiles, (size_t) props->sm_count);
     size_t waves = ft_ceil_div(tiles_per_sm, blocks_per_sm_on(tile, props));
     size_t k_tiles = ft_ceil_div(p->k, (size_t) tile->tile_k);
     return tile->us_fixed * (float) waves + tile->us_per_k_tile * (float) (k_tiles * tiles_per_sm);
 }
 
-static int best_tile(const ft_cuda_device_props *props, const ft_cuda_gemm_args *p)
+extern "C" int ft_cuda_gemm_mma_select_tile(const ft_cuda_device_props *props,
+                                            const ft_cuda_gemm_args *p)
 {
     int best = -1;
     float min_cost = 0.0f;
@@ -391,7 +393,7 @@ extern "C" int ft_cuda_gemm_mma_launch_tile(int index, const ft_cuda_device_prop
 extern "C" int ft_cuda_gemm_mma(const ft_cuda_device_props *props, void *stream,
                                 const ft_cuda_gemm_args *p)
 {
-    int tile = best_tile(props, p);
+    int tile = ft_cuda_gemm_mma_select_tile(props, p);
     return tile < 0 ? (int) cudaErrorNotSupported
                     : ft_cuda_gemm_mma_launch_tile(tile, props, stream, p);
 }

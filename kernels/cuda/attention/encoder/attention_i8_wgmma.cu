@@ -125,10 +125,10 @@ static int launch_single(const ft_cuda_device_props *props, void *stream,
 {
     size_t sms = (size_t) props->sm_count;
     if (width == 64 && length > 256 && items <= sms)
-        return launch<attention_i8_shape<64, 128, 1, 1>>(props, stream, a);
+        return launch<attention_i8_shape<64, 128, 1, 1, 1, 3>>(props, stream, a);
     if (items > 2 * sms && (length <= 128 || items <= 3 * sms))
-        return launch<attention_i8_shape<width, 64, 1, 1, 3>>(props, stream, a);
-    return launch<attention_i8_shape<width, 128, 1, 1, 2>>(props, stream, a);
+        return launch<attention_i8_shape<width, 64, 1, 1, 3, 2>>(props, stream, a);
+    return launch<attention_i8_shape<width, 128, 1, 1, 2, 2>>(props, stream, a);
 }
 
 /* CTAs of several warpgroups, which share keys and values. */
@@ -136,6 +136,8 @@ template <int width>
 static int launch_shared(const ft_cuda_device_props *props, void *stream,
                          const ft_cuda_attention_args *a, size_t length)
 {
+    if (length <= 128)
+        return launch<attention_i8_shape<width, 64, 2, 2, 1, 2>>(props, stream, a);
     if (width == 32 || length <= 256)
         return launch<attention_i8_shape<width, 64, 2, 2>>(props, stream, a);
     if (length <= 384 || length > 2048)

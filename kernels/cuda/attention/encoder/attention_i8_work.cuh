@@ -17,9 +17,10 @@
 /*
  * A CTA has one producer warpgroup and `TEAMS` teams of `WARPGROUPS` consumer warpgroups of 64
  * queries each; `CTAS` CTAs share a multiprocessor. Heads have up to `WIDTH` elements; a step is
- * `KEYS` keys.
+ * `KEYS` keys. The scores of sequences of up to `RESIDENT` steps stay in registers.
  */
-template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS, int CTAS = 1> struct attention_i8_shape {
+template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS, int CTAS = 1, int RESIDENT = 0>
+struct attention_i8_shape {
     static constexpr int width = WIDTH, keys = KEYS, teams = TEAMS, warpgroups = WARPGROUPS;
     static constexpr int ctas = CTAS;
     static constexpr int consumers = TEAMS * WARPGROUPS;
@@ -32,11 +33,7 @@ template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS, int CTAS = 1> struct a
                                               : consumers == 3 ? 160
                                                                : 112;
     static constexpr int producer_registers = CTAS == 3 || consumers > 2 ? 32 : 40;
-    /* The scores of sequences of up to that many tiles of keys stay in registers. */
-    static constexpr int resident_tiles = TEAMS == 2                ? 2
-                                          : consumers > 1           ? 0
-                                          : KEYS == 64 || CTAS == 2 ? 2
-                                                                    : 3;
+    static constexpr int resident_tiles = RESIDENT;
     static constexpr int stages = 4;                   /* a power of two */
     static constexpr int tile_bytes = KEYS * WIDTH;    /* of keys or values */
     static constexpr int stage_bytes = 2 * tile_bytes; /* first sweep: two tiles of keys; second

@@ -141,6 +141,8 @@ typedef struct way {
 static const way ways[] = {
     { "small-batch", false, 1 << 20 },
     { "large-batch", false, 0 },
+    { "small-batch wgmma", true, 1 << 20 },
+    { "one-wave wgmma", true, 4 },
     { "wgmma", true, 1 },
 };
 

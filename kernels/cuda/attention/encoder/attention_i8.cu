@@ -147,8 +147,7 @@ int ft_cuda_attention_i8(const ft_cuda_device_props *props, void *stream,
                          const ft_cuda_attention_args *a)
 {
     bool is_large_batch = a->n_query_tiles * (size_t) a->heads >= 5 * (size_t) props->sm_count;
-    int status =
-        is_large_batch ? ft_cuda_attention_i8_wgmma(props, stream, a) : (int) cudaErrorNotSupported;
+    int status = ft_cuda_attention_i8_wgmma(props, stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
     if (a->head_size > 128)

@@ -1,6 +1,6 @@
 /*
- * attention_i8_consumer.cuh - a consumer warpgroup of int8 attention: the two sweeps of 64 queries
- * over the keys, by wgmma.
+ * attention_i8_consumer.cuh - a consumer warpgroup of int8 attention: 64 queries, and what it does
+ * with a tile of keys or values, by wgmma.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -62,9 +62,10 @@ template <class SHAPE> struct attention_consumer {
     {
     }
 
-    __device__ __forceinline__ void wait_keys() const
+    /* Waits for the keys of a later stage. */
+    __device__ __forceinline__ void wait_keys(int later = 0) const
     {
-        wait_use<SHAPE::stages>(shared.full(use), use);
+        wait_use<SHAPE::stages>(shared.full(use + (unsigned) later), use + (unsigned) later);
     }
     __device__ __forceinline__ void release(unsigned use) const
     {
@@ -115,6 +116,12 @@ template <class SHAPE> struct attention_consumer {
         ft_wgmma_commit();
     }
 
+    /*
+     * The scores of absent keys. They are below all others, and with the start of codes they are
+     * NaN, whose code is 0.
+     */
+    static constexpr int32_t ABSENT = (int32_t) (0xffc00000u - MAX_BIAS);
+
     /* Updates the maximum with the scores of a tile, of which `keys` exist. */
     __device__ __forceinline__ void update(int32_t (&row_max)[2], int32_t (&c)[KEYS / 2], int keys)
     {
@@ -122,7 +129,7 @@ template <class SHAPE> struct attention_consumer {
         if (keys < KEYS)
 #pragma unroll
             for (int i = 0; i < CHUNKS; i++)
-                mask_tail((scores *) c + i, keys - CHUNK * i, INT32_MIN);
+                mask_tail((scores *) c + i, keys - CHUNK * i, ABSENT);
 #pragma unroll
         for (int i = 0; i < KEYS / 2; i += 4) {
             row_max[0] = __vimax3_s32(row_max[0], c[i], c[i + 1]);
@@ -130,46 +137,9 @@ template <class SHAPE> struct attention_consumer {
         }
     }
 
-    /* First sweep: the maximum score of each row. */
-    __device__ __forceinline__ void max_sweep(int32_t (&row_max)[2], int length)
-    {
-        row_max[0] = row_max[1] = INT32_MIN;
-        for (int key = 0; key < length; key += 2 * KEYS) {
-            const uint8_t *keys = shared.keys(use);
-            wait_keys();
-            if (KEYS == 64) {
-                int32_t c[KEYS / 2], d[KEYS / 2];
-                ft_wgmma_fence();
-                issue_scores(c, keys);
-                issue_scores(d, keys + SHAPE::tile_bytes);
-                ft_wgmma_wait<1>();
-                update(row_max, c, length - key);
-                ft_wgmma_wait<0>();
-                release(use);
-                update(row_max, d, length - key - KEYS);
-            } else {
-                int32_t c[KEYS / 2];
-                ft_wgmma_fence();
-                issue_scores(c, keys);
-                ft_wgmma_wait<0>();
-                update(row_max, c, length - key);
-                if (key + KEYS < length) {
-                    ft_wgmma_fence();
-                    issue_scores(c, keys + SHAPE::tile_bytes);
-                    ft_wgmma_wait<0>();
-                    release(use);
-                    update(row_max, c, length - key - KEYS);
-                } else
-                    release(use);
-            }
-            use++;
-        }
-        reduce_max(row_max);
-    }
-
-    /* The scores of `keys` keys become codes, in the lowest bytes. */
-    __device__ __forceinline__ void compute_codes(int32_t (&c)[KEYS / 2], int keys,
-                                                  float step) const
+    /* Scores that started from set_start() become codes, in the lowest bytes. */
+    static __device__ __forceinline__ void compute_codes(int32_t (&c)[KEYS / 2], int keys,
+                                                         float step)
     {
         const float start = fmaf(-step, 0x1p24f, 1.0f);
         ft_wgmma_fence_acc(c);
@@ -180,6 +150,16 @@ template <class SHAPE> struct attention_consumer {
 #pragma unroll
         for (int i = 0; i < KEYS / 2; i++)
             c[i] = (int32_t) softmax_code(c[i], step, start);
+    }
+
+    /* The same for scores that started from 0. */
+    static __device__ __forceinline__ void compute_codes(int32_t (&c)[KEYS / 2],
+                                                         const int32_t (&start)[2], float step)
+    {
+#pragma unroll
+        for (int i = 0; i < KEYS / 2; i++)
+            c[i] = (int32_t) softmax_code((int32_t) ((uint32_t) c[i] + (uint32_t) start[i / 2 % 2]),
+                                          step, fmaf(-step, 0x1p24f, 1.0f));
     }
 
     /* Packs the codes into operands of 32 keys, in the key order of accumulate_pv(). */
@@ -215,47 +195,27 @@ template <class SHAPE> struct attention_consumer {
         ft_wgmma_commit();
     }
 
-    /*
-     * Second sweep: quantized softmax weights, and the context. While the weights of a step are
-     * computed, the MMA of the step before may still run.
-     */
-    __device__ __forceinline__ void
-    context_sweep(context_acc<WIDTH> *to, const int32_t (&row_max)[2], int length, float step)
+    /* The sums of the codes of the rows. */
+    static __device__ __forceinline__ void reduce_total(context_acc<WIDTH> *to,
+                                                        uint32_t (&total)[2])
     {
-        int32_t(&context)[WIDTH / 2] = *(int32_t(*)[WIDTH / 2]) to->context;
-        const int32_t start[2] = { (int32_t) (MAX_BIAS - (uint32_t) row_max[0]),
-                                   (int32_t) (MAX_BIAS - (uint32_t) row_max[1]) };
-        uint32_t total[2] = {}, quantized[CHUNKS][4];
-        int32_t c[KEYS / 2];
-        ft_wgmma_fence_acc(context);
-        wait_keys();
-        issue_biased_scores(c, start);
-        ft_wgmma_wait<0>();
-        compute_codes(c, length, step);
-        pack_codes(quantized, c, total);
-        for (int key = KEYS; key < length; key += KEYS) {
-            unsigned previous = use++;
-            wait_keys();
-            issue_biased_scores(c, start);
-            issue_context(context, quantized, previous);
-            ft_wgmma_wait<1>();
-            compute_codes(c, length - key, step);
-            ft_wgmma_fence_acc(c); /* otherwise the compiler computes them after the wait */
-            ft_wgmma_wait<0>();
-            release(previous);
-            pack_codes(quantized, c, total);
-        }
-        issue_context(context, quantized, use);
-        ft_wgmma_wait<0>();
-        release(use);
-        use++;
-        ft_wgmma_fence_acc(context);
 #pragma unroll
         for (int row = 0; row < 2; row++) {
             total[row] += __shfl_xor_sync(~0u, total[row], 1);
             total[row] += __shfl_xor_sync(~0u, total[row], 2);
             to->total[2 * row] = (int32_t) total[row];
         }
+    }
+
+    /* Waits until at most `left` groups are pending; `left` is a constant after unrolling. */
+    static __device__ __forceinline__ void wait_groups(int left)
+    {
+        if (left == 0)
+            ft_wgmma_wait<0>();
+        else if (left == 1)
+            ft_wgmma_wait<1>();
+        else
+            ft_wgmma_wait<2>();
     }
 
     /* A segment of other warpgroups. */
@@ -269,39 +229,6 @@ template <class SHAPE> struct attention_consumer {
             use++;
         }
         tile += (unsigned) tiles;
-    }
-
-    __device__ __forceinline__ void compute_segment(const ft_cuda_attention_args &a,
-                                                    const ft_cuda_query_tile &tile, int head,
-                                                    float step)
-    {
-        int32_t row_max[2];
-        context_acc<WIDTH> to = {};
-        load_fragments(a.head_size);
-        max_sweep(row_max, tile.length);
-        context_sweep(&to, row_max, tile.length, step);
-        ft_attention_tile query_tile = { (size_t) tile.first, tile.length, tile.query,
-                                         min(tile.length - tile.query, FT_CUDA_QUERY_TILE),
-                                         (size_t) head * (size_t) a.head_size };
-        int first = (int) threadIdx.x / 32 % 4 * 16;
-        if (first < query_tile.queries)
-            store<WIDTH, 1>(a, query_tile, first, &to, output);
-    }
-
-    __device__ __forceinline__ void compute_item(const ft_cuda_attention_args &a, int head,
-                                                 float step)
-    {
-        wait_use<2>(shared.q_full(item), item);
-        attention_segments segment(shared.tiles(item), SHAPE::warpgroups);
-        while (segment.next())
-            if (segment.begin <= warpgroup && warpgroup < segment.end)
-                compute_segment(a, segment.tiles[warpgroup], head, step);
-            else
-                skip_segment(segment.tiles[segment.begin].length);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            ft_mbarrier_arrive(shared.q_empty(item));
-        item++;
     }
 };
 

@@ -42,12 +42,6 @@ static __device__ __forceinline__ void transpose_values(uint8_t *to, const uint8
     }
 }
 
-/* Tiles of the keys of a sequence. */
-template <class SHAPE> static __device__ __forceinline__ int key_tiles(int length)
-{
-    return (length + SHAPE::keys - 1) / SHAPE::keys;
-}
-
 /* One thread loads by TMA what a team reads, in the order of the two sweeps. */
 template <class SHAPE> struct attention_loader {
     attention_shared<SHAPE> shared;
@@ -89,6 +83,14 @@ template <class SHAPE> struct attention_loader {
         use++;
     }
 
+    /* The next stage gets values only, because the scores of their keys are in registers. */
+    __device__ __forceinline__ void pass_stage()
+    {
+        wait_free<SHAPE::stages>(shared.empty(use), use);
+        ft_mbarrier_arrive(shared.full(use));
+        use++;
+    }
+
     __device__ __forceinline__ void load_values(int row, int column)
     {
         wait_free<SHAPE::stages>(shared.free(tile), tile);
@@ -107,10 +109,14 @@ template <class SHAPE> struct attention_loader {
 #pragma unroll 1
             for (int key = row; key < last; key += 2 * SHAPE::keys)
                 load_keys(key, column, key + SHAPE::keys < last);
+            bool resident = key_tiles<SHAPE>(last - row) <= SHAPE::resident_tiles;
 #pragma unroll 1
             for (int key = row; key < last; key += SHAPE::keys) {
                 load_values(key, column);
-                load_keys(key, column, false);
+                if (resident)
+                    pass_stage();
+                else
+                    load_keys(key, column, false);
             }
         }
     }

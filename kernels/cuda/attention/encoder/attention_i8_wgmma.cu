@@ -3,12 +3,13 @@
  *
  * It has the two passes of attention_i8.cu with warpgroup MMAs, which run beside the arithmetic of
  * other warpgroups: an m16n8k32 of a warp takes five to six clocks in which little else is issued.
- * Producer warps load by TMA and transpose the values once for the consumers that share them.
+ * Short sequences need one pass. Producer warps load by TMA and transpose the values once for the
+ * consumers that share them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/attention/encoder/attention_i8_consumer.cuh"
 #include "kernels/cuda/attention/encoder/attention_i8_producer.cuh"
+#include "kernels/cuda/attention/encoder/attention_i8_sweeps.cuh"
 #include "kernels/cuda/ptx/warp.cuh"
 
 /*
@@ -16,7 +17,7 @@
  * `gridDim.x * teams` apart; the last ones are on different CTAs.
  */
 template <class SHAPE>
-static __global__ void __launch_bounds__(SHAPE::threads, 1)
+static __global__ void __launch_bounds__(SHAPE::threads, SHAPE::ctas)
     attention_kernel(const __grid_constant__ ft_cuda_attention_args a,
                      const __grid_constant__ attention_i8_maps maps, float step)
 {
@@ -28,6 +29,11 @@ static __global__ void __launch_bounds__(SHAPE::threads, 1)
     int warpgroup = ft_warp_id() / 4;
     if (threadIdx.x < SHAPE::teams)
         attention_shared<SHAPE>{ smem + threadIdx.x * SHAPE::team_bytes }.init();
+    if (threadIdx.x == SHAPE::threads - 1) {
+        ft_tma_prefetch_map(&maps.q);
+        ft_tma_prefetch_map(&maps.k);
+        ft_tma_prefetch_map(&maps.v);
+    }
     __syncthreads();
     ft_pdl_wait();
     ft_pdl_launch_dependents();
@@ -53,7 +59,7 @@ static __global__ void __launch_bounds__(SHAPE::threads, 1)
             smem, warpgroup, a.y_inv_scale > 0.0f ? SHAPE::width + 16 : 4 * SHAPE::width);
         for (unsigned item = blockIdx.x + (unsigned) (warpgroup / SHAPE::warpgroups) * gridDim.x;
              item < items; item += gridDim.x * SHAPE::teams)
-            consumer.compute_item(a, (int) (item % heads), step);
+            attend_item(consumer, a, (int) (item % heads), step);
     }
 #endif
 }
@@ -86,7 +92,8 @@ static int launch(const ft_cuda_device_props *props, void *stream, const ft_cuda
             attention_kernel<SHAPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != 0)
         return status;
-    dim3 grid((unsigned) (ctas < (size_t) props->sm_count ? ctas : (size_t) props->sm_count));
+    size_t most = (size_t) (SHAPE::ctas * props->sm_count);
+    dim3 grid((unsigned) (ctas < most ? ctas : most));
     return ft_launch(attention_kernel<SHAPE>, grid, dim3(SHAPE::threads), bytes, stream,
                      props->has_pdl, 1, *a, maps, ft_softmax_step(a->score_scale));
 }
@@ -109,22 +116,63 @@ static size_t mean_length(const ft_cuda_attention_args *a)
 }
 
 /*
- * The thresholds were measured on an H200 for 12 heads of 64 and of 32 elements: docs/experiments.
- * Below them the kernels of attention_i8.cu are as fast or faster.
+ * CTAs of one warpgroup, several per multiprocessor: for few queries, and for sequences whose
+ * scores stay in registers. `items` are query tiles of one head.
  */
-int ft_cuda_attention_i8_wgmma(const ft_cuda_device_props *props, void *stream,
-                               const ft_cuda_attention_args *a)
+template <int width>
+static int launch_single(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_attention_args *a, size_t length, size_t items)
 {
-    size_t length = mean_length(a), tiles = a->tokens / FT_CUDA_QUERY_TILE * (size_t) a->heads;
-    bool is_small = tiles < 8 * (size_t) props->sm_count;
-    if (!is_supported(props, a) || (length <= 256 && is_small) ||
-        (length <= 128 && a->head_size <= 32))
-        return (int) cudaErrorNotSupported;
-    if (a->head_size <= 32)
-        return launch<attention_i8_shape<32, 64, 2, 2>>(props, stream, a);
-    if (length <= 256)
-        return launch<attention_i8_shape<64, 64, 2, 2>>(props, stream, a);
+    size_t sms = (size_t) props->sm_count;
+    if (width == 64 && length > 256 && items <= sms)
+        return launch<attention_i8_shape<64, 128, 1, 1, 1, 3>>(props, stream, a);
+    if (items > 2 * sms && (length <= 128 || items <= 3 * sms))
+        return launch<attention_i8_shape<width, 64, 1, 1, 3, 2>>(props, stream, a);
+    return launch<attention_i8_shape<width, 128, 1, 1, 2, 2>>(props, stream, a);
+}
+
+/* CTAs of several warpgroups, which share keys and values. */
+template <int width>
+static int launch_shared(const ft_cuda_device_props *props, void *stream,
+                         const ft_cuda_attention_args *a, size_t length)
+{
+    if (length <= 128)
+        return launch<attention_i8_shape<width, 64, 2, 2, 1, 2>>(props, stream, a);
+    if (width == 32 || length <= 256)
+        return launch<attention_i8_shape<width, 64, 2, 2>>(props, stream, a);
     if (length <= 384 || length > 2048)
         return launch<attention_i8_shape<64, 128, 1, 3>>(props, stream, a);
     return launch<attention_i8_shape<64, 64, 1, 4>>(props, stream, a);
+}
+
+/*
+ * Up to how many items single warpgroups win. From 240 keys on they fill two tiles of 128 keys,
+ * which stay in registers; where the mean is lower, most sequences fill them badly.
+ */
+static size_t max_single_items(size_t length, size_t sm_count)
+{
+    if (length > 240 && length <= 256)
+        return SIZE_MAX;
+    return (length <= 128 ? 16 : length <= 1024 ? 8 : 0) * sm_count;
+}
+
+template <int width>
+static int launch_width(const ft_cuda_device_props *props, void *stream,
+                        const ft_cuda_attention_args *a)
+{
+    size_t length = mean_length(a),
+           items = ft_ceil_div(a->tokens, (size_t) FT_CUDA_QUERY_TILE) * (size_t) a->heads;
+    return items < max_single_items(length, (size_t) props->sm_count)
+               ? launch_single<width>(props, stream, a, length, items)
+               : launch_shared<width>(props, stream, a, length);
+}
+
+/* The thresholds were measured on an H200: docs/experiments. */
+int ft_cuda_attention_i8_wgmma(const ft_cuda_device_props *props, void *stream,
+                               const ft_cuda_attention_args *a)
+{
+    if (!is_supported(props, a))
+        return (int) cudaErrorNotSupported;
+    return a->head_size <= 32 ? launch_width<32>(props, stream, a)
+                              : launch_width<64>(props, stream, a);
 }

@@ -16,16 +16,24 @@
 
 /*
  * A CTA has one producer warpgroup and `TEAMS` teams of `WARPGROUPS` consumer warpgroups of 64
- * queries each. Heads have up to `WIDTH` elements; a step is `KEYS` keys.
+ * queries each; `CTAS` CTAs share a multiprocessor. Heads have up to `WIDTH` elements; a step is
+ * `KEYS` keys. The scores of sequences of up to `RESIDENT` steps stay in registers.
  */
-template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS> struct attention_i8_shape {
+template <int WIDTH, int KEYS, int TEAMS, int WARPGROUPS, int CTAS = 1, int RESIDENT = 0>
+struct attention_i8_shape {
     static constexpr int width = WIDTH, keys = KEYS, teams = TEAMS, warpgroups = WARPGROUPS;
+    static constexpr int ctas = CTAS;
     static constexpr int consumers = TEAMS * WARPGROUPS;
     static constexpr int producer_warps = 4 / TEAMS; /* one loads, `transposers` transpose values */
     static constexpr int transposers = TEAMS == 1 ? 2 : 1;
     static constexpr int threads = 128 * (consumers + 1);
-    static constexpr int consumer_registers = consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
-    static constexpr int producer_registers = consumers == 2 ? 40 : 32;
+    static constexpr int consumer_registers = CTAS == 3        ? 128
+                                              : CTAS == 2      ? 216
+                                              : consumers <= 2 ? 232
+                                              : consumers == 3 ? 160
+                                                               : 112;
+    static constexpr int producer_registers = CTAS == 3 || consumers > 2 ? 32 : 40;
+    static constexpr int resident_tiles = RESIDENT;
     static constexpr int stages = 4;                   /* a power of two */
     static constexpr int tile_bytes = KEYS * WIDTH;    /* of keys or values */
     static constexpr int stage_bytes = 2 * tile_bytes; /* first sweep: two tiles of keys; second
@@ -148,6 +156,12 @@ template <int stages> __device__ __forceinline__ void wait_free(uint64_t *barrie
 }
 
 #endif
+
+/* Tiles of the keys of a sequence. */
+template <class SHAPE> static __device__ __forceinline__ int key_tiles(int length)
+{
+    return (length + SHAPE::keys - 1) / SHAPE::keys;
+}
 
 /* The segments of an item: query tiles `begin` to `end` - 1 of one sequence. */
 struct attention_segments {

@@ -62,7 +62,7 @@ template <class SHAPE> struct attention_consumer {
     {
     }
 
-    /* Waits for the keys of a later stage. */
+    /* Waits for the keys of the next stage, or of one `later` stages behind it. */
     __device__ __forceinline__ void wait_keys(int later = 0) const
     {
         wait_use<SHAPE::stages>(shared.full(use + (unsigned) later), use + (unsigned) later);

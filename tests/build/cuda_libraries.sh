@@ -56,6 +56,7 @@ kernels/cuda/quantize/quantizer cuBLAS
 kernels/cuda/tune/benchmark_candidate cuBLASLt
 kernels/cuda/tune/benchmark_cublaslt cuBLASLt
 kernels/cuda/tune/benchmark_gemm cuBLASLt
+kernels/cuda/tune/operand_sets cuBLAS
 EOF
 
 sed -n 's/^.* \(curand.*\)/\1/p' "$dir/imports" >"$dir/calls"

@@ -86,7 +86,9 @@ static ft_status load(ft_json_reader *root, const char *path, ft_error *err)
         return ft_json_fail(root, FT_EFORMAT, "is not %s", expected_file);
     FT_TRY(ft_json_read_integer(root, "format", 0, INT64_MAX, &format));
     if (format != FORMAT)
-        return ft_json_fail(root, FT_EUNSUPPORTED, "format: found %lld, expected %d",
+        return ft_json_fail(root, FT_EUNSUPPORTED,
+                            "format: found %lld, expected %d: remove the file and run ft-bench "
+                            "--tune again",
                             (long long) format, FORMAT);
     return FT_OK;
 }
@@ -220,25 +222,40 @@ static json_t *json_of_gemm(const ft_tuned_gemm *gemm)
                      "activation", ft_activation_name(p->activation), "kernel", gemm->kernel);
 }
 
-static json_t *json_of(const ft_tuning *tuning, const ft_device_identity *device)
+static bool has_shape(const ft_tuning *tuning, const ft_gemm_problem *p)
+{
+    for (size_t i = 0; i < tuning->count; i++)
+        if (ft_gemm_problem_same_shape(&tuning->gemm[i].problem, p))
+            return true;
+    return false;
+}
+
+/* Of the kernels from before, those of other shapes stay. */
+static json_t *json_of(const ft_tuning *before, const ft_tuning *tuning,
+                       const ft_device_identity *device)
 {
     json_t *gemms = json_array();
+    for (size_t i = 0; i < before->count; i++)
+        if (!has_shape(tuning, &before->gemm[i].problem))
+            ft_json_append(&gemms, json_of_gemm(&before->gemm[i]));
     for (size_t i = 0; i < tuning->count; i++)
         ft_json_append(&gemms, json_of_gemm(&tuning->gemm[i]));
     return json_pack("{ss, ss, ss, so}", "device", device->name, "driver", device->driver,
                      "version", ft_version(), "gemms", gemms);
 }
 
-/* The elements of the file for other devices; none if there is no file. */
+static bool is_missing(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) != 0 && errno == ENOENT;
+}
+
+/* The elements of the file for other devices. */
 static ft_status other_devices(json_t **out, const char *path, const ft_device_identity *device,
                                ft_error *err)
 {
     ft_json_reader root;
     json_t *devices = NULL;
-    *out = json_array();
-    struct stat about;
-    if (stat(path, &about) != 0 && errno == ENOENT)
-        return FT_OK;
     ft_status status = load(&root, path, err);
     if (status == FT_OK)
         status = ft_json_read_array(&root, "devices", &devices);
@@ -252,6 +269,19 @@ static ft_status other_devices(json_t **out, const char *path, const ft_device_i
     }
     json_decref(root.json);
     return status;
+}
+
+/* What the file has for this and for other devices; nothing if there is no file. */
+static ft_status read_before(ft_tuning *before, json_t **others, const char *path,
+                             const ft_device_identity *device, ft_error *err)
+{
+    *before = (ft_tuning){ .count = 0 };
+    *others = json_array();
+    if (is_missing(path))
+        return FT_OK;
+    FT_TRY(other_devices(others, path, device, err));
+    ft_status status = ft_tuning_read(before, path, device, err);
+    return status == FT_EUNSUPPORTED ? FT_OK : status; /* of another driver: they go */
 }
 
 static ft_status write_text(const char *path, const char *text, ft_error *err)
@@ -273,9 +303,11 @@ static ft_status write_text(const char *path, const char *text, ft_error *err)
 ft_status ft_tuning_write(const ft_tuning *tuning, const char *path,
                           const ft_device_identity *device, ft_error *err)
 {
+    ft_tuning before;
     json_t *devices;
-    ft_status status = other_devices(&devices, path, device, err);
-    ft_json_append(&devices, json_of(tuning, device));
+    ft_status status = read_before(&before, &devices, path, device, err);
+    ft_json_append(&devices, json_of(&before, tuning, device));
+    ft_tuning_fini(&before);
     json_t *root = json_pack("{si, so}", "format", FORMAT, "devices", devices);
     char *text = ft_json_dump(root, JSON_INDENT(1), NULL);
     if (status == FT_OK)
@@ -306,13 +338,12 @@ void ft_tuning_apply(const ft_backend *backend, ft_device *device, const char *g
     char *path = NULL;
     bool is_default;
     ft_error err;
-    struct stat about;
     note[0] = '\0';
     if (backend->use_tuned == NULL)
         return;
     ft_status status = ft_tuning_path(&path, &is_default, given, &err);
-    bool is_missing = path == NULL || (is_default && stat(path, &about) != 0 && errno == ENOENT);
-    if (status == FT_OK && !is_missing)
+    bool is_absent = path == NULL || (is_default && is_missing(path));
+    if (status == FT_OK && !is_absent)
         status = apply(backend, device, path, &err);
     if (status != FT_OK)
         snprintf(note, FT_TUNING_NOTE, "%.480s; ignored", err.text);

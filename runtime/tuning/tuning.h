@@ -42,8 +42,10 @@ FT_MUST_USE ft_status ft_tuning_read(ft_tuning *out, const char *path,
 void ft_tuning_fini(ft_tuning *tuning);
 
 /*
- * Write the kernels for a device, in place of those that the file has for it; its folder and the
- * folder of that are created.  FT_EFORMAT: the file exists and is no such file.
+ * Write the kernels for a device, in place of those that the file has for the same shapes, or that
+ * were tuned with another driver or version of FT; the file's folder and the folder of that are
+ * created.  FT_EFORMAT: the file exists and is no such file.  FT_EUNSUPPORTED: it has another
+ * format.
  */
 FT_MUST_USE ft_status ft_tuning_write(const ft_tuning *tuning, const char *path,
                                       const ft_device_identity *device, ft_error *err);

@@ -129,18 +129,53 @@ static void test_contents(void)
        "reading gives the kernels that were written");
     ft_tuning_fini(&found);
     must_write(&one, &other_card);
-    must_write(&one, &here);
-    ok(ft_tuning_read(&found, path, &here, &err) == FT_OK && found.count == 1,
-       "a device has the kernels that were written last");
-    ft_tuning_fini(&found);
     must_write(&all, &here);
     ok(ft_tuning_read(&found, path, &other_card, &err) == FT_OK && found.count == 1,
        "the kernels of other devices stay");
     ft_tuning_fini(&found);
 }
 
+/* The kernels of `before`, and then those of `after`, are written by the same or another driver. */
+static ft_tuning written_twice(const ft_tuning *before, const ft_device_identity *device,
+                               const ft_tuning *after)
+{
+    ft_tuning found;
+    (void) remove(path);
+    must_write(before, device);
+    must_write(after, &here);
+    if (ft_tuning_read(&found, path, &here, &err) != FT_OK)
+        bail_out("%s", err.text);
+    return found;
+}
+
+static void test_second_model(void)
+{
+    ft_tuned_gemm retuned[2] = { gemms[1], gemms[1] };
+    retuned[0].problem.m = 512;
+    retuned[1].problem.m = 8192;
+    memcpy(retuned[1].kernel, "mma 128x128", sizeof "mma 128x128");
+    const ft_tuning again = { retuned, 2 }, others = { gemms + 2, 1 };
+
+    ft_tuning found = written_twice(&one, &here, &others);
+    ok(found.count == 2 && same_gemm(&found.gemm[0], &gemms[1]) &&
+           same_gemm(&found.gemm[1], &gemms[2]),
+       "the kernels of a second model join those of the first one");
+    ft_tuning_fini(&found);
+    found = written_twice(&all, &here, &again);
+    ok(found.count == 4 && same_gemm(&found.gemm[0], &gemms[0]) &&
+           same_gemm(&found.gemm[1], &gemms[2]) && same_gemm(&found.gemm[2], &retuned[0]) &&
+           same_gemm(&found.gemm[3], &retuned[1]),
+       "a shape that is tuned again has only the kernels that were written last");
+    ft_tuning_fini(&found);
+    found = written_twice(&all, &other_driver, &one);
+    ok(found.count == 1 && same_gemm(&found.gemm[0], &gemms[1]),
+       "kernels that were tuned with another driver go");
+    ft_tuning_fini(&found);
+}
+
 static void test_use(void)
 {
+    must_write(&all, &here);
     is_str(note_of(path), "", "a file for this device is used without a note");
     is_int((long long) used, 3, "the device gets all kernels");
     is_str(used_kernel, gemms[0].kernel, "the device gets the names of kernels");
@@ -284,6 +319,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/tuning.json", cache);
     test_place();
     test_contents();
+    test_second_model();
     test_use();
     test_damage();
     test_truncation();

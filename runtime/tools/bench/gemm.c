@@ -61,7 +61,7 @@ static ft_status time_gemm(const ft_bench *bench, const ft_gemm_problem *p, ft_g
     FT_TRY(ft_bench_gemm_time(&times, p, bench->model->backend, bench->model->device,
                               bench->threads, err));
     out->seconds = times.median;
-    char groupwise[32] = "";
+    char groupwise[18] = ""; /* with any int32 */
     if (ft_groupwise_bits(p->w) != 0)
         snprintf(groupwise, sizeof groupwise, "/%d%s", (int) p->group,
                  p->int8_activations ? " int8" : "");

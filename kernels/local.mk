@@ -211,7 +211,7 @@ cuda_sources = \
 	kernels/cuda/attention/encoder/attention_i8_consumer.cuh \
 	kernels/cuda/attention/encoder/attention_i8_pipeline.cuh \
 	kernels/cuda/attention/encoder/attention_i8_producer.cuh \
-	kernels/cuda/attention/encoder/attention_i8_sweeps.cuh \
+	kernels/cuda/attention/encoder/attention_i8_passes.cuh \
 	kernels/cuda/attention/encoder/attention_i8_wgmma.cu \
 	kernels/cuda/attention/encoder/attention_i8_work.cuh \
 	kernels/cuda/host/backend.c \

@@ -250,7 +250,7 @@ static bool is_missing(const char *path)
     return stat(path, &about) != 0 && errno == ENOENT;
 }
 
-/* The elements of the file for other devices. */
+/* The file's entries for other devices. */
 static ft_status other_devices(json_t **out, const char *path, const ft_device_identity *device,
                                ft_error *err)
 {

@@ -23,7 +23,7 @@ float *random_vector(uint64_t seed, size_t n);
 /* A result between guard bytes, all poison. */
 ft_view result_of(size_t rows, size_t cols, ft_dtype dtype);
 
-/* Whether two results and their guards have the same bits. */
+/* Whether two results, guards included, are bit-identical. */
 bool same(const ft_view *a, const ft_view *b);
 
 /* Whether a result still holds only poison. */

@@ -56,7 +56,7 @@ void ft_cuda_staging_spans(ft_cuda_h2d_span *out, const ft_cuda_staging *s)
     }
 }
 
-/* Prepack the matrices of one filling of a buffer, of which `last` is the last. */
+/* Prepack the matrices that a full buffer holds; `last` is the last of them. */
 static int prepack_filled(const ft_cuda_staging *s, int last)
 {
     int status = 0;

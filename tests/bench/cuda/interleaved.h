@@ -1,7 +1,7 @@
 /*
  * interleaved.h - times of GEMMs that alternate, ours and the fastest heuristic of cuBLASLt.
  *
- * A candidate is a CUDA graph of launches.  The graphs alternate, with pauses, because a card at
+ * A candidate is a CUDA graph of launches.  The graphs alternate, with pauses, because a GPU at
  * its power limit slows down the last candidate.  A time is the median over the rounds, divided by
  * the launches of a graph.
  *

@@ -64,14 +64,14 @@ static size_t place(float_cache *out, const ft_attend_kv_params *a, void *scratc
 
 #ifdef FT_HAS_WGMMA
 
-/* Pages of a sequence up to its last query; a sequence without queries has none. */
+/* The number of pages of a sequence up to its last query; 0 for a sequence without queries. */
 static __device__ __forceinline__ int pages_of(const ft_attend_kv_params &a, int sequence)
 {
     int queries = a.start[sequence + 1] - a.start[sequence];
     return queries > 0 ? (a.n_past[sequence] + queries - 1) / FT_PAGE_TOKENS + 1 : 0;
 }
 
-/* Pages of all sequences before this one. */
+/* The number of pages of all sequences before this one. */
 static __device__ __forceinline__ int pages_before(const ft_attend_kv_params &a, int sequence)
 {
     __shared__ int sum[THREADS / 32];

@@ -42,7 +42,7 @@ static __device__ __forceinline__ void transpose_values(uint8_t *to, const uint8
     }
 }
 
-/* One thread loads by TMA what a team reads, in the order of the two sweeps. */
+/* One thread loads by TMA what a team reads, in the order of the two passes. */
 template <class SHAPE> struct attention_loader {
     attention_shared<SHAPE> shared;
     const attention_i8_maps &maps;

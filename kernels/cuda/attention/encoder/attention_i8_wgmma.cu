@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/encoder/attention_i8_producer.cuh"
-#include "kernels/cuda/attention/encoder/attention_i8_sweeps.cuh"
+#include "kernels/cuda/attention/encoder/attention_i8_passes.cuh"
 #include "kernels/cuda/ptx/warp.cuh"
 
 /*

@@ -36,8 +36,8 @@ struct attention_i8_shape {
     static constexpr int resident_tiles = RESIDENT;
     static constexpr int stages = 4;                   /* a power of two */
     static constexpr int tile_bytes = KEYS * WIDTH;    /* of keys or values */
-    static constexpr int stage_bytes = 2 * tile_bytes; /* first sweep: two tiles of keys; second
-                                                          sweep: keys and transposed values */
+    static constexpr int stage_bytes = 2 * tile_bytes; /* first pass: two tiles of keys; second
+                                                          pass: keys and transposed values */
     static constexpr int query_bytes = FT_CUDA_QUERY_TILE * WIDTH;
     static constexpr int values_at = stages * stage_bytes;
     static constexpr int queries_at = values_at + stages * tile_bytes;

@@ -85,7 +85,7 @@ template <class CONFIG> struct weight_group {
     }
 };
 
-/* ---- Half of the tokens --------------------------------------------------------------------- */
+/* ---- Sums of one half of the tokens --------------------------------------------------------- */
 
 template <class CONFIG> struct half_tile {
     int32_t products[CONFIG::half / 2];

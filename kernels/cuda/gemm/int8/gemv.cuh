@@ -2,8 +2,8 @@
  * gemv.cuh - pipelines, main loop and epilogue of the INT8 GEMVs, gemv.cu and gemv_fused.cu.
  *
  * One persistent thread block per SM has eight warps with a bulk-copy pipeline each, 64 KB in
- * flight per SM. (With 96 KB a decode step of one Llama-2-7B sequence takes 1.2 % longer: loads of
- * the small kernels between the GEMVs queue up behind the pipelines.)
+ * flight per SM. (With 96 KB a decode step of one Llama-2-7B sequence takes 1.2 % longer: the
+ * small kernels between the GEMVs wait for loads behind those of the pipelines.)
  *
  * A thread block processes row tiles: 16 weight rows, half of each 4 KiB block of the prepacked
  * weights, by all k, in stages of 128. Stages go to the warps round-robin, across row tiles, so

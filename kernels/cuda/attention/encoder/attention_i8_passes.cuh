@@ -1,14 +1,14 @@
 /*
- * attention_i8_sweeps.cuh - the sweeps of a consumer warpgroup over the keys.
+ * attention_i8_passes.cuh - the passes of a consumer warpgroup over the keys.
  *
- * The first sweep finds the maximum score of each row. The second one computes the scores again,
- * quantizes the softmax weights and accumulates the context. Short sequences need one sweep only:
+ * The first pass finds the maximum score of each row. The second one computes the scores again,
+ * quantizes the softmax weights and accumulates the context. Short sequences need one pass only:
  * their scores stay in registers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_KERNELS_CUDA_ATTENTION_ENCODER_ATTENTION_I8_SWEEPS_CUH
-#define FT_KERNELS_CUDA_ATTENTION_ENCODER_ATTENTION_I8_SWEEPS_CUH
+#ifndef FT_KERNELS_CUDA_ATTENTION_ENCODER_ATTENTION_I8_PASSES_CUH
+#define FT_KERNELS_CUDA_ATTENTION_ENCODER_ATTENTION_I8_PASSES_CUH
 
 #include "kernels/cuda/attention/encoder/attention_i8_consumer.cuh"
 
@@ -21,11 +21,11 @@ static __device__ __forceinline__ void set_start(int32_t (&start)[2], const int3
     start[1] = (int32_t) (MAX_BIAS - (uint32_t) row_max[1]);
 }
 
-/* ---- Two sweeps ----------------------------------------------------------------------------- */
+/* ---- Two passes ----------------------------------------------------------------------------- */
 
-/* First sweep: the maximum score of each row. */
+/* First pass: the maximum score of each row. */
 template <class SHAPE>
-static __device__ __forceinline__ void max_sweep(attention_consumer<SHAPE> &w,
+static __device__ __forceinline__ void max_pass(attention_consumer<SHAPE> &w,
                                                  int32_t (&row_max)[2], int length)
 {
     constexpr int KEYS = SHAPE::keys;
@@ -64,12 +64,12 @@ static __device__ __forceinline__ void max_sweep(attention_consumer<SHAPE> &w,
 }
 
 /*
- * Second sweep: quantized softmax weights, and the context. While the weights of a step are
+ * Second pass: quantized softmax weights, and the context. While the weights of a step are
  * computed, the MMA of the step before may still run.
  */
 template <class SHAPE>
 static __device__ __forceinline__ void
-context_sweep(attention_consumer<SHAPE> &w, context_acc<SHAPE::width> *to,
+context_pass(attention_consumer<SHAPE> &w, context_acc<SHAPE::width> *to,
               const int32_t (&row_max)[2], int length, float step)
 {
     constexpr int KEYS = SHAPE::keys;
@@ -103,7 +103,7 @@ context_sweep(attention_consumer<SHAPE> &w, context_acc<SHAPE::width> *to,
     w.reduce_total(to, total);
 }
 
-/* ---- One sweep over `tiles` tiles of keys, whose scores stay in registers ------------------- */
+/* ---- One pass over `tiles` tiles of keys, whose scores stay in registers ------------------- */
 
 template <int tiles, class SHAPE>
 static __device__ __forceinline__ void compute_scores(attention_consumer<SHAPE> &w,
@@ -180,8 +180,8 @@ static __device__ __forceinline__ void attend(attention_consumer<SHAPE> &w,
         attend_resident<3>(w, to, length, step);
     else {
         int32_t row_max[2];
-        max_sweep(w, row_max, length);
-        context_sweep(w, to, row_max, length, step);
+        max_pass(w, row_max, length);
+        context_pass(w, to, row_max, length, step);
     }
 }
 

@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-enum { FT_CUDA_REPLAY_MAX_LAUNCHES = 24, FT_CUDA_REPLAY_MAX_ROUNDS = 9 };
+enum { FT_CUDA_REPLAY_MAX_LAUNCHES = 24, FT_CUDA_REPLAY_MAX_ROUNDS = 100 };
 
 /* A stream and what measures time on it. */
 typedef struct ft_cuda_clock {

@@ -57,7 +57,7 @@ typedef struct setting {
     ft_dtype dtype;
     float *bias;
     void *workspace;
-    cudaStream_t stream;
+    ft_cuda_clock clock;
     cublasLtHandle_t lt;
     ft_cuda_device_props props;
 } setting;
@@ -103,6 +103,7 @@ static void setting_init(setting *s, const extent *shape)
         bias[i] = (float) (rand() % 2001 - 1000) / 1000.0f;
     s->bias = device_copy(bias, n * sizeof *bias);
     free(bias);
+    must((int) cudaDeviceSynchronize(), "operands"); /* the clock's stream waits for no other */
 }
 
 static void setting_fini(setting *s)
@@ -124,7 +125,7 @@ typedef struct candidate {
     ft_cuda_f16_tile tile; /* else, where it has rows */
     bool is_lt;
     lt_gemm lt;
-    timed timed;
+    ft_cuda_replay replay;
 } candidate;
 
 static int run_ours(const setting *s, const candidate *c, const operands *set)
@@ -146,12 +147,15 @@ static int run_ours(const setting *s, const candidate *c, const operands *set)
             .y = set->y + 2 * i * e->m * e->n,
         };
     if (c->large >= 0)
-        return ft_cuda_f16_large_m_launch_tile(c->large, &s->props, s->stream, p, (int) e->parts);
+        return ft_cuda_f16_large_m_launch_tile(c->large, &s->props, s->clock.stream, p,
+                                               (int) e->parts);
     if (c->split >= 0)
-        return ft_cuda_f16_split_k_launch_tile(c->split, &s->props, s->stream, p, (int) e->parts);
+        return ft_cuda_f16_split_k_launch_tile(c->split, &s->props, s->clock.stream, p,
+                                               (int) e->parts);
     if (c->tile.rows > 0)
-        return ft_cuda_f16_wgmma_launch_tile(&c->tile, 1, &s->props, s->stream, p, (int) e->parts);
-    return ft_cuda_f16_wgmma_fastest(&s->props, s->stream, p, (int) e->parts);
+        return ft_cuda_f16_wgmma_launch_tile(&c->tile, 1, &s->props, s->clock.stream, p,
+                                             (int) e->parts);
+    return ft_cuda_f16_wgmma_fastest(&s->props, s->clock.stream, p, (int) e->parts);
 }
 
 static int run_cublaslt(const setting *s, const candidate *c, const operands *set)
@@ -160,7 +164,7 @@ static int run_cublaslt(const setting *s, const candidate *c, const operands *se
     const lt_gemm *g = &c->lt;
     return (int) cublasLtMatmul(s->lt, g->product, &one, set->w, g->w, set->x, g->x, &zero, set->y,
                                 g->y, set->y, g->y, &g->algorithm, s->workspace, WORKSPACE,
-                                s->stream);
+                                s->clock.stream);
 }
 
 static int run(const setting *s, const candidate *c, const operands *set)
@@ -168,17 +172,15 @@ static int run(const setting *s, const candidate *c, const operands *set)
     return c->is_lt ? run_cublaslt(s, c, set) : run_ours(s, c, set);
 }
 
-/* A launch_one. */
 typedef struct launch {
     const setting *s;
     const candidate *c;
 } launch;
 
-static int run_set(cudaStream_t stream, size_t i, void *data)
+static int run_set(const void *context, int set)
 {
-    const launch *l = data;
-    (void) stream; /* that of the setting */
-    return run(l->s, l->c, &l->s->set[i % l->s->sets]);
+    const launch *l = context;
+    return run(l->s, l->c, &l->s->set[set]);
 }
 
 /* The fastest heuristic of cuBLASLt; false if there is none. */
@@ -191,7 +193,8 @@ static bool add_baseline(const setting *s, bool gelu, candidate *c)
     snprintf(c->name, sizeof c->name, "%s", gelu ? "Lt gelu" : "Lt");
     lt_describe(&c->lt, e->m, e->n * e->parts, e->k, &types,
                 gelu ? s->set[0].x : NULL); /* some 16-bit values as bias */
-    return lt_find_fastest(&c->lt, &c->timed, s->lt, s->stream, NODES, run_set, &(launch){ s, c });
+    return lt_find_fastest(&c->lt, &c->replay, s->lt, &s->clock,
+                           &(ft_cuda_launches){ run_set, &(launch){ s, c }, (int) s->sets, NODES });
 }
 
 /* ---- Ours ----------------------------------------------------------------------------------- */
@@ -213,7 +216,9 @@ static int add_tile(const setting *s, bool gelu, candidate *c, int large, int sp
         snprintf(c->name, sizeof c->name, "%dx%d small", tile.rows, 64 * tile.warpgroups);
     else
         snprintf(c->name, sizeof c->name, "selected");
-    return timed_capture(&c->timed, s->stream, NODES, run_set, &(launch){ s, c });
+    return ft_cuda_replay_capture(
+        &c->replay, &s->clock,
+        &(ft_cuda_launches){ run_set, &(launch){ s, c }, (int) s->sets, NODES });
 }
 
 static int add_ours(const setting *s, bool gelu, candidate *list)
@@ -247,9 +252,9 @@ static double half_value(uint16_t bits, ft_dtype dtype)
 static uint16_t *result_of(const setting *s, const candidate *c)
 {
     uint16_t *y = malloc(result_bytes(s));
-    must((int) cudaMemset(s->set[0].y, 0xff, result_bytes(s)), "poison");
+    must((int) cudaMemsetAsync(s->set[0].y, 0xff, result_bytes(s), s->clock.stream), "poison");
     must(run(s, c, &s->set[0]), c->name);
-    must((int) cudaStreamSynchronize(s->stream), c->name);
+    must((int) cudaStreamSynchronize(s->clock.stream), c->name);
     must((int) cudaMemcpy(y, s->set[0].y, result_bytes(s), cudaMemcpyDeviceToHost), "result");
     return y;
 }
@@ -287,7 +292,7 @@ static void print_distance(setting *s, const candidate *theirs, const candidate 
     if (e->parts > 1)
         return;
     must((int) cudaMalloc(&zero, e->n * sizeof(float)), "zero");
-    must((int) cudaMemset(zero, 0, e->n * sizeof(float)), "zero");
+    must((int) cudaMemsetAsync(zero, 0, e->n * sizeof(float), s->clock.stream), "zero");
     s->bias = zero;
     uint16_t *a = result_of(s, theirs), *b = result_of(s, ours);
     for (size_t i = 0; i < e->m * e->n; i += 7) {
@@ -308,7 +313,7 @@ static const candidate *fastest(const candidate *list, int count, bool gelu)
 {
     const candidate *best = NULL;
     for (int i = 0; i < count; i++)
-        if (list[i].gelu == gelu && (best == NULL || list[i].timed.median < best->timed.median))
+        if (list[i].gelu == gelu && (best == NULL || list[i].replay.median < best->replay.median))
             best = &list[i];
     return best;
 }
@@ -334,14 +339,13 @@ static void print_row(const setting *s, const candidate *list, int theirs, int c
             continue;
         double flop = 2e-6 * (double) (e->m * e->n * e->parts * e->k);
         printf(" %s %7.2f FT %7.2f ratio %.2f, %4.0f TFLOPS; best %s %.2f |", lt->name,
-               (double) lt->timed.median, (double) ours->timed.median,
-               (double) (lt->timed.median / ours->timed.median), flop / (double) ours->timed.median,
-               best->name, (double) best->timed.median);
+               us_of(&lt->replay), us_of(&ours->replay), us_of(&lt->replay) / us_of(&ours->replay),
+               flop / us_of(&ours->replay), best->name, us_of(&best->replay));
     }
     printf("\n");
     for (int i = theirs; every && i < count; i++)
         printf("    %-20s%s %7.2f\n", list[i].name, list[i].gelu ? " gelu" : "     ",
-               (double) list[i].timed.median);
+               us_of(&list[i].replay));
     fflush(stdout);
 }
 
@@ -362,10 +366,10 @@ static void measure_shape(setting *s, const extent *shape, int rounds, bool ever
     check_bits(s, list + linear, count - linear);
     if (every && theirs > 0)
         print_distance(s, &list[0], &list[linear - 1]);
-    timed_measure(&list[0].timed, sizeof *list, count, s->stream, rounds);
+    replay_alternating(&list[0].replay, sizeof *list, count, &s->clock, rounds);
     print_row(s, list, theirs, count, every);
     for (int i = 0; i < count; i++)
-        cudaGraphExecDestroy(list[i].timed.graph);
+        ft_cuda_replay_fini(&list[i].replay);
     setting_fini(s);
 }
 
@@ -388,10 +392,10 @@ int main(int argc, char **argv)
             return 2;
     }
     s.props = open_gpu();
-    if (!s.props.has_wgmma || rounds < 1 || rounds > MAX_ROUNDS)
+    if (!s.props.has_wgmma || rounds < 1 || rounds > FT_CUDA_REPLAY_MAX_ROUNDS)
         return 1;
     s.props.has_pdl = s.props.has_pdl && !serial;
-    must((int) cudaStreamCreate(&s.stream), "stream");
+    must(ft_cuda_clock_init(&s.clock), "stream");
     must((int) cublasLtCreate(&s.lt), "cuBLASLt");
     must((int) cudaMalloc(&s.workspace, WORKSPACE), "workspace");
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {

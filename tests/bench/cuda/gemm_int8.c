@@ -52,7 +52,7 @@ typedef struct setting {
     float *w_scale, *bias;
     uint16_t *bias16;
     void *workspace;
-    cudaStream_t stream;
+    ft_cuda_clock clock;
     cublasLtHandle_t lt;
     ft_cuda_device_props props;
 } setting;
@@ -107,6 +107,7 @@ static void setting_init(setting *s, const extent *shape)
     s->w_scale = upload_floats(n, 0.2f / 2000.0f, 1.0f / 2000.0f);
     s->bias = upload_floats(n, -1.0f, 1.0f);
     s->bias16 = random_memory(2 * n, true);
+    must((int) cudaDeviceSynchronize(), "operands"); /* the clock's stream waits for no other */
 }
 
 static void setting_fini(setting *s)
@@ -134,7 +135,7 @@ typedef struct candidate {
     bool has_pdl;
     bool is_lt, halves, sums; /* cuBLASLt */
     lt_gemm lt;
-    timed timed;
+    ft_cuda_replay replay;
 } candidate;
 
 static ft_cuda_gemm_args gemm_of(const setting *s, const candidate *c, const operands *set)
@@ -164,7 +165,7 @@ static int run_ours(const setting *s, const candidate *c, const operands *set)
     ft_cuda_device_props props = s->props;
     ft_cuda_gemm_args p = gemm_of(s, c, set);
     props.has_pdl = c->has_pdl;
-    return ft_cuda_wgmma_launch(c->tile, &props, s->stream, &p);
+    return ft_cuda_wgmma_launch(c->tile, &props, s->clock.stream, &p);
 }
 
 static int run_theirs(const setting *s, const candidate *c, const operands *set)
@@ -177,21 +178,20 @@ static int run_theirs(const setting *s, const candidate *c, const operands *set)
                *x = c->halves ? (void *) set->x16 : set->x;
     const lt_gemm *g = &c->lt;
     return (int) cublasLtMatmul(s->lt, g->product, alpha, w, g->w, x, g->x, beta, set->y, g->y,
-                                set->y, g->y, &g->algorithm, s->workspace, WORKSPACE, s->stream);
+                                set->y, g->y, &g->algorithm, s->workspace, WORKSPACE,
+                                s->clock.stream);
 }
 
-/* A launch_one. */
 typedef struct launch {
     const setting *s;
     const candidate *c;
 } launch;
 
-static int run_set(cudaStream_t stream, size_t i, void *data)
+static int run_set(const void *context, int set)
 {
-    const launch *l = data;
-    const operands *set = &l->s->set[i % (size_t) l->s->sets];
-    (void) stream; /* that of the setting */
-    return l->c->is_lt ? run_theirs(l->s, l->c, set) : run_ours(l->s, l->c, set);
+    const launch *l = context;
+    const operands *of = &l->s->set[set];
+    return l->c->is_lt ? run_theirs(l->s, l->c, of) : run_ours(l->s, l->c, of);
 }
 
 /* ---- cuBLASLt ------------------------------------------------------------------------------- */
@@ -219,7 +219,8 @@ static bool add_baseline(const setting *s, const peer *r, candidate *c)
                       .sums = r->types.scale == CUDA_R_32I };
     snprintf(c->name, sizeof c->name, "%s", r->name);
     lt_describe(&c->lt, s->shape->m, s->shape->n, s->shape->k, &r->types, r->gelu ? bias : NULL);
-    return lt_find_fastest(&c->lt, &c->timed, s->lt, s->stream, NODES, run_set, &(launch){ s, c });
+    return lt_find_fastest(&c->lt, &c->replay, s->lt, &s->clock,
+                           &(ft_cuda_launches){ run_set, &(launch){ s, c }, s->sets, NODES });
 }
 
 /* ---- One shape ------------------------------------------------------------------------------ */
@@ -258,30 +259,31 @@ static int add_ours(const setting *s, bool has_pdl, candidate *list)
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
             ft_cuda_gemm_args p = gemm_of(s, c, &s->set[0]);
             count += ft_cuda_wgmma_tile_supports(c->tile, &p) &&
-                     timed_capture(&c->timed, s->stream, NODES, run_set, &(launch){ s, c });
+                     ft_cuda_replay_capture(
+                         &c->replay, &s->clock,
+                         &(ft_cuda_launches){ run_set, &(launch){ s, c }, s->sets, NODES });
         }
     return count;
 }
 
-static float time_of(const candidate *list, int count, const char *name)
+static double time_of(const candidate *list, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
-            return list[i].timed.median;
-    return 0.0f;
+            return us_of(&list[i].replay);
+    return 0.0;
 }
 
 static void print_ours(const candidate *list, int count, int num_peers, const result *r)
 {
-    float best = 1e30f, baseline = time_of(list, num_peers, r->baseline);
+    double best = 1e30, baseline = time_of(list, num_peers, r->baseline);
     printf("  %-15s", r->name);
     for (int i = num_peers; i < count; i++)
         if (strcmp(list[i].name, r->name) == 0) {
-            printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile),
-                   (double) list[i].timed.median);
-            best = list[i].timed.median < best ? list[i].timed.median : best;
+            printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile), us_of(&list[i].replay));
+            best = us_of(&list[i].replay) < best ? us_of(&list[i].replay) : best;
         }
-    printf("   %s / best %.2f\n", r->baseline, (double) (baseline / best));
+    printf("   %s / best %.2f\n", r->baseline, baseline / best);
 }
 
 static void measure_shape(setting *s, const extent *shape, int rounds, bool has_pdl)
@@ -292,17 +294,17 @@ static void measure_shape(setting *s, const extent *shape, int rounds, bool has_
     for (size_t i = 0; i < FT_COUNT(peers); i++)
         theirs += add_baseline(s, &peers[i], &list[theirs]);
     count = theirs + add_ours(s, has_pdl, list + theirs);
-    timed_measure(&list[0].timed, sizeof *list, count, s->stream, rounds);
+    replay_alternating(&list[0].replay, sizeof *list, count, &s->clock, rounds);
     printf("%zu x %zu x %zu%s, us, %d sets:", shape->m, shape->n, shape->k,
            has_pdl ? ", overlapping" : "", s->sets);
     for (int i = 0; i < theirs; i++)
-        printf("  %s %.2f", list[i].name, (double) list[i].timed.median);
+        printf("  %s %.2f", list[i].name, us_of(&list[i].replay));
     printf("\n");
     for (size_t i = 0; i < FT_COUNT(results); i++)
         print_ours(list, count, theirs, &results[i]);
     fflush(stdout);
     for (int i = 0; i < count; i++)
-        cudaGraphExecDestroy(list[i].timed.graph);
+        ft_cuda_replay_fini(&list[i].replay);
     setting_fini(s);
 }
 
@@ -320,7 +322,9 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
+    rounds = rounds < 1                           ? 1
+             : rounds > FT_CUDA_REPLAY_MAX_ROUNDS ? FT_CUDA_REPLAY_MAX_ROUNDS
+                                                  : rounds;
     must((int) cudaGetDeviceProperties(&properties, 0), "no CUDA device");
     s.props = (ft_cuda_device_props){
         .capability = 10 * properties.major + properties.minor,
@@ -332,7 +336,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "gemm_int8: %s has no wgmma\n", properties.name);
         return 1;
     }
-    must((int) cudaStreamCreate(&s.stream), "stream");
+    must(ft_cuda_clock_init(&s.clock), "stream");
     must((int) cublasLtCreate(&s.lt), "cublasLt");
     must((int) cudaMalloc(&s.workspace, WORKSPACE), "workspace");
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {

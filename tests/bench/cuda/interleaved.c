@@ -7,68 +7,23 @@
 
 #include "tests/bench/cuda/interleaved.h"
 
-#include <stdlib.h>
-#include <unistd.h>
+enum { HEURISTICS = 8, TRIALS = 3, MAX_REPLAYS = 128 };
 
-enum { HEURISTICS = 8, TRIALS = 3, PAUSE_US = 500 };
+/* ---- Times ---------------------------------------------------------------------------------- */
 
-/* ---- Graphs --------------------------------------------------------------------------------- */
-
-bool timed_capture(timed *t, cudaStream_t stream, int launches, launch_one launch, void *data)
+double us_of(const ft_cuda_replay *replay)
 {
-    cudaGraph_t graph;
-    int status = 0;
-    t->launches = launches;
-    must((int) cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-    for (int i = 0; i < launches && status == 0; i++)
-        status = launch(stream, (size_t) i, data);
-    must((int) cudaStreamEndCapture(stream, &graph), "end of capture");
-    if (status == 0)
-        must((int) cudaGraphInstantiate(&t->graph, graph, 0), "graph");
-    cudaGraphDestroy(graph);
-    return status == 0;
+    return 1000.0 * (double) replay->median;
 }
 
-/* Microseconds of one launch, behind a graph that is not counted. */
-static float measure(const timed *t, cudaStream_t stream)
+void replay_alternating(ft_cuda_replay *first, size_t stride, int count, const ft_cuda_clock *clock,
+                        int rounds)
 {
-    static cudaEvent_t begin, end;
-    float ms;
-    if (begin == NULL) {
-        must((int) cudaEventCreate(&begin), "event");
-        must((int) cudaEventCreate(&end), "event");
-    }
-    usleep(PAUSE_US);
-    must((int) cudaGraphLaunch(t->graph, stream), "graph");
-    must((int) cudaEventRecord(begin, stream), "event");
-    must((int) cudaGraphLaunch(t->graph, stream), "graph");
-    must((int) cudaEventRecord(end, stream), "event");
-    must((int) cudaStreamSynchronize(stream), "graph");
-    must((int) cudaEventElapsedTime(&ms, begin, end), "time");
-    return 1000.0f * ms / (float) t->launches;
-}
-
-static int compare(const void *a, const void *b)
-{
-    float x = *(const float *) a, y = *(const float *) b;
-    return (x > y) - (x < y);
-}
-
-static timed *at(timed *first, size_t stride, int i)
-{
-    return (timed *) (void *) ((char *) first + (size_t) i * stride);
-}
-
-void timed_measure(timed *first, size_t stride, int count, cudaStream_t stream, int rounds)
-{
-    for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count; i++)
-            at(first, stride, i)->time[round] = measure(at(first, stride, i), stream);
-    for (int i = 0; i < count; i++) {
-        timed *t = at(first, stride, i);
-        qsort(t->time, (size_t) rounds, sizeof *t->time, compare);
-        t->median = t->time[rounds / 2];
-    }
+    ft_cuda_replay *replays[MAX_REPLAYS];
+    must(count > MAX_REPLAYS ? (int) cudaErrorInvalidValue : 0, "too many graphs");
+    for (int i = 0; i < count; i++)
+        replays[i] = (ft_cuda_replay *) (void *) ((char *) first + (size_t) i * stride);
+    must(ft_cuda_replay_run(clock, replays, count, rounds), "graphs");
 }
 
 /* ---- cuBLASLt ------------------------------------------------------------------------------- */
@@ -111,22 +66,22 @@ static int propose(cublasLtMatmulHeuristicResult_t out[HEURISTICS], const lt_gem
     return found;
 }
 
-bool lt_find_fastest(lt_gemm *g, timed *t, cublasLtHandle_t lt, cudaStream_t stream, int launches,
-                     launch_one launch, void *data)
+bool lt_find_fastest(lt_gemm *g, ft_cuda_replay *out, cublasLtHandle_t lt,
+                     const ft_cuda_clock *clock, const ft_cuda_launches *launches)
 {
     cublasLtMatmulHeuristicResult_t heuristic[HEURISTICS];
     int found = propose(heuristic, g, lt), best = -1;
     for (int i = 0; i < found; i++) {
-        timed one = { 0 };
+        ft_cuda_replay one;
         g->algorithm = heuristic[i].algo;
-        if (!timed_capture(&one, stream, launches, launch, data))
+        if (!ft_cuda_replay_capture(&one, clock, launches))
             continue;
-        timed_measure(&one, sizeof one, 1, stream, TRIALS);
-        timed slower = best < 0 || one.median < t->median ? *t : one;
+        replay_alternating(&one, sizeof one, 1, clock, TRIALS);
+        bool is_faster = best < 0 || one.median < out->median;
         if (best >= 0)
-            cudaGraphExecDestroy(slower.graph);
-        if (best < 0 || one.median < t->median) {
-            *t = one;
+            ft_cuda_replay_fini(is_faster ? out : &one);
+        if (is_faster) {
+            *out = one;
             best = i;
         }
     }

@@ -1,33 +1,26 @@
 /*
- * interleaved.h - times of GEMMs that alternate, ours and the fastest heuristic of cuBLASLt.
- *
- * A candidate is a CUDA graph of launches.  The graphs alternate, with pauses, because a GPU at
- * its power limit slows down the last candidate.  A time is the median over the rounds, divided by
- * the launches of a graph.
+ * interleaved.h - times of GEMMs that alternate (kernels/cuda/tune/replay.c), ours and the fastest
+ * heuristic of cuBLASLt.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_TESTS_BENCH_CUDA_INTERLEAVED_H
 #define FT_TESTS_BENCH_CUDA_INTERLEAVED_H
 
+#include "kernels/cuda/tune/replay.h"
 #include "tests/bench/cuda/replay.h"
 
 #include <cublasLt.h>
 #include <stdbool.h>
 
-enum { MAX_ROUNDS = 100, WORKSPACE = 64 << 20 };
+enum { WORKSPACE = 64 << 20 };
 
-typedef struct timed {
-    cudaGraphExec_t graph;
-    int launches;                   /* of the graph */
-    float time[MAX_ROUNDS], median; /* us of one launch */
-} timed;
-
-/* Captures launches 0 .. launches - 1 as a graph; false if one is not supported. */
-bool timed_capture(timed *t, cudaStream_t stream, int launches, launch_one launch, void *data);
+/* Median microseconds of one launch. */
+double us_of(const ft_cuda_replay *replay);
 
 /* Measures `count` graphs in turns; the first is in *first, and they are `stride` bytes apart. */
-void timed_measure(timed *first, size_t stride, int count, cudaStream_t stream, int rounds);
+void replay_alternating(ft_cuda_replay *first, size_t stride, int count, const ft_cuda_clock *clock,
+                        int rounds);
 
 /* y = x . w^T, as cuBLASLt sees it: column-major and transposed. */
 typedef struct lt_gemm {
@@ -48,7 +41,7 @@ void lt_describe(lt_gemm *g, size_t m, size_t n, size_t k, const lt_types *types
  * Finds the fastest of cuBLASLt's first eight heuristics, with launches that read g->algorithm, and
  * captures it; false if there is none.
  */
-bool lt_find_fastest(lt_gemm *g, timed *t, cublasLtHandle_t lt, cudaStream_t stream, int launches,
-                     launch_one launch, void *data);
+bool lt_find_fastest(lt_gemm *g, ft_cuda_replay *out, cublasLtHandle_t lt,
+                     const ft_cuda_clock *clock, const ft_cuda_launches *launches);
 
 #endif

@@ -88,73 +88,62 @@ template <int max_k> struct gemv_row<FT_GEMV_NORM, max_k> {
     }
 };
 
-template <int max_k> struct gemv_row<FT_GEMV_VALUES, max_k> {
-    static constexpr int count = max_k / (8 * GEMV_ROW_THREADS);
-    ft_raw_vec<8> raw[count];
+/* A row in memory, of which a thread loads vectors of `width` values. */
+template <ft_dtype dtype, int width, int max_k> struct gemv_raw_row {
+    static constexpr int count = max_k / (width * GEMV_ROW_THREADS);
+    ft_raw_vec<width> raw[count];
 
     static __device__ __forceinline__ int at(int i)
     {
-        return 8 * (i * GEMV_ROW_THREADS + (int) threadIdx.x);
+        return width * (i * GEMV_ROW_THREADS + (int) threadIdx.x);
     }
     __device__ __forceinline__ void prefetch(const ft_gemv_input &, int) {}
+    __device__ __forceinline__ void load_raw(const ft_gemv_input &from, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            if (threadIdx.x < GEMV_ROW_THREADS && at(i) < k)
+                ft_load_raw_as<dtype, width>(raw[i], (void *) from.x, at(i));
+    }
+    __device__ __forceinline__ void store(char *to, int k, float inverse) const
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++) {
+            float value[width];
+            ft_unpack_as<dtype, width>(value, raw[i]);
+            if (at(i) < k)
+                ft_store_quantized_as<FT_I8, width>(to, at(i), value, inverse);
+        }
+    }
+};
+
+template <int max_k> struct gemv_row<FT_GEMV_VALUES, max_k> : gemv_raw_row<FT_F16, 8, max_k> {
     __device__ __forceinline__ float load(const ft_gemv_input &from, int k, gemv_input_smem &s)
     {
         float amax = 0.0f;
 #pragma unroll
-        for (int i = 0; i < count; i++) {
-            raw[i] = {};
-            if (threadIdx.x < GEMV_ROW_THREADS && at(i) < k)
-                ft_load_raw_as<FT_F16, 8>(raw[i], (void *) from.x, at(i));
-        }
+        for (int i = 0; i < this->count; i++)
+            this->raw[i] = {};
+        this->load_raw(from, k);
 #pragma unroll
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < this->count; i++) {
             float value[8];
-            ft_unpack_as<FT_F16, 8>(value, raw[i]);
+            ft_unpack_as<FT_F16, 8>(value, this->raw[i]);
 #pragma unroll
             for (int j = 0; j < 8; j++)
                 amax = ft_amax(amax, value[j]);
         }
         return ft_block_amax(amax, s.warp_amax);
     }
-    __device__ __forceinline__ void store(char *to, int k, float inverse) const
-    {
-#pragma unroll
-        for (int i = 0; i < count; i++) {
-            float value[8];
-            ft_unpack_as<FT_F16, 8>(value, raw[i]);
-            if (at(i) < k)
-                ft_store_quantized_as<FT_I8, 8>(to, at(i), value, inverse);
-        }
-    }
 };
 
-template <int max_k> struct gemv_row<FT_GEMV_PRODUCTS, max_k> {
-    static constexpr int count = max_k / (4 * GEMV_ROW_THREADS);
-    ft_raw_vec<4> raw[count];
-
-    static __device__ __forceinline__ int at(int i)
-    {
-        return 4 * (i * GEMV_ROW_THREADS + (int) threadIdx.x);
-    }
-    __device__ __forceinline__ void prefetch(const ft_gemv_input &, int) {}
+/* Their amax is that of the parts which the thread blocks of the gate found. */
+template <int max_k> struct gemv_row<FT_GEMV_PRODUCTS, max_k> : gemv_raw_row<FT_F32, 4, max_k> {
     __device__ __forceinline__ float load(const ft_gemv_input &from, int k, gemv_input_smem &s)
     {
         float amax = (int) threadIdx.x < from.parts ? from.amax[threadIdx.x] : 0.0f;
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            if (threadIdx.x < GEMV_ROW_THREADS && at(i) < k)
-                ft_load_raw_as<FT_F32, 4>(raw[i], (void *) from.x, at(i));
+        this->load_raw(from, k);
         return ft_block_amax(amax, s.warp_amax);
-    }
-    __device__ __forceinline__ void store(char *to, int k, float inverse) const
-    {
-#pragma unroll
-        for (int i = 0; i < count; i++) {
-            float value[4];
-            ft_unpack_as<FT_F32, 4>(value, raw[i]);
-            if (at(i) < k)
-                ft_store_quantized_as<FT_I8, 4>(to, at(i), value, inverse);
-        }
     }
 };
 

@@ -12,8 +12,8 @@
 #ifdef HAVE_CUDA
 
 #include "kernels/cuda/gemm/groupwise/groupwise.h"
-#include "kernels/cuda/fused_kernels.h"
 #include "tests/cuda/guarded.h"
+#include "tests/cuda/norm_group.h"
 #include "tests/lib/ops/groupwise.h"
 #include "tests/lib/ops/device.h"
 #include "tests/lib/ops/oneop.h"
@@ -23,65 +23,53 @@
 
 enum { MAX_ROWS = 3 };
 
-/* The output features of the linears, 0 after the last one, and the operations around them. */
 typedef struct shape {
-    ft_dtype dtype;
     int32_t group;
     bool asymmetric;
-    size_t rows[FT_CUDA_MAX_FUSED], k;
-    bool residual, bias;
-    ft_activation gate; /* FT_ACT_NONE: there is none */
+    norm_group_shape of;
 } shape;
 
 static const shape shapes[] = {
-    { FT_F16, 128, false, { 4096, 4096, 4096 }, 4096, true, false, FT_ACT_NONE },
-    { FT_F16, 128, false, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU },
-    { FT_BF16, 256, false, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE },
-    { FT_BF16, 128, false, { 5632, 5632 }, 2048, true, true, FT_ACT_GELU },
-    { FT_F16, 0, false, { 100 }, 2304, false, false, FT_ACT_NONE },
-    { FT_F16, 128, false, { 33, 33 }, 2560, false, true, FT_ACT_SILU },
-    { FT_F16, 32, false, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU },
-    { FT_F16, 64, true, { 4096, 1024, 1024 }, 4096, true, true, FT_ACT_NONE },
-    { FT_F16, 32, true, { 4096, 4096 }, 4096, false, false, FT_ACT_SILU },
-    { FT_BF16, 32, true, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE },
-    { FT_BF16, 64, false, { 5632, 5632 }, 2048, true, false, FT_ACT_GELU },
-    { FT_F16, 128, true, { 33, 33 }, 2560, false, true, FT_ACT_SILU },
-    { FT_F16, 0, true, { 100 }, 2304, false, false, FT_ACT_NONE },
+    { 128, false, { FT_F16, { 4096, 4096, 4096 }, 4096, true, false, FT_ACT_NONE } },
+    { 128, false, { FT_F16, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU } },
+    { 256, false, { FT_BF16, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE } },
+    { 128, false, { FT_BF16, { 5632, 5632 }, 2048, true, true, FT_ACT_GELU } },
+    { 0, false, { FT_F16, { 100 }, 2304, false, false, FT_ACT_NONE } },
+    { 128, false, { FT_F16, { 33, 33 }, 2560, false, true, FT_ACT_SILU } },
+    { 32, false, { FT_F16, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU } },
+    { 64, true, { FT_F16, { 4096, 1024, 1024 }, 4096, true, true, FT_ACT_NONE } },
+    { 32, true, { FT_F16, { 4096, 4096 }, 4096, false, false, FT_ACT_SILU } },
+    { 32, true, { FT_BF16, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE } },
+    { 64, false, { FT_BF16, { 5632, 5632 }, 2048, true, false, FT_ACT_GELU } },
+    { 128, true, { FT_F16, { 33, 33 }, 2560, false, true, FT_ACT_SILU } },
+    { 0, true, { FT_F16, { 100 }, 2304, false, false, FT_ACT_NONE } },
 };
 
 static ft_cuda_device_props props;
+
 /* ---- A group -------------------------------------------------------------------------------- */
 
-typedef struct fused {
-    const shape *s;
-    int linears;
-    size_t tokens;
-    ft_op norm_op, linear_op, gate_op;
-    ft_weight gamma, weight[FT_CUDA_MAX_FUSED], bias[FT_CUDA_MAX_FUSED];
-    ft_cuda_args norm, linear[FT_CUDA_MAX_FUSED], gate;
-} fused;
-
 /* Weights as the device has them. */
-static void open_weight(fused *c, int i, uint64_t seed)
+static void open_weight(norm_group *g, int i, const shape *s, uint64_t seed)
 {
-    const shape *s = c->s;
+    size_t n = s->of.rows[i], k = s->of.k;
     const blocked_how how = { FT_U4, s->group, s->asymmetric, false };
     double *value;
-    ft_weight w = random_blocked(seed, s->rows[i], s->k, &how, &value);
-    size_t scales = ft_groupwise_scale_count(&w.groupwise, s->rows[i], s->k);
-    c->weight[i] = w;
-    c->weight[i].data = on_device(w.data, ft_weight_bytes(&w));
-    c->weight[i].groupwise.scale = on_device(w.groupwise.scale, scales * sizeof(uint16_t));
+    ft_weight w = random_blocked(seed, n, k, &how, &value);
+    size_t scales = ft_groupwise_scale_count(&w.groupwise, n, k);
+    g->weight[i] = w;
+    g->weight[i].data = on_device(w.data, ft_weight_bytes(&w));
+    g->weight[i].groupwise.scale = on_device(w.groupwise.scale, scales * sizeof(uint16_t));
     if (s->asymmetric)
-        c->weight[i].groupwise.zero = on_device(w.groupwise.zero, scales);
-    c->bias[i] = (ft_weight){
-        .rows = 1, .cols = s->rows[i], .dtype = FT_F32, .data = random_vector(seed + 1, s->rows[i])
-    };
+        g->weight[i].groupwise.zero = on_device(w.groupwise.zero, scales);
+    g->bias[i] =
+        (ft_weight){ .rows = 1, .cols = n, .dtype = FT_F32, .data = random_vector(seed + 1, n) };
     free_blocked(&w);
     free(value);
 }
 
-static ft_cuda_args args_of(const ft_op *op)
+/* Scratch memory and counters for all groups. */
+static ft_cuda_args common_args(void)
 {
     static const size_t bytes = 64 << 20;
     static void *scratch;
@@ -94,126 +82,62 @@ static ft_cuda_args args_of(const ft_op *op)
              "counters");
     }
     return (ft_cuda_args){
-        .props = &props, .op = op, .scratch = scratch, .scratch_bytes = bytes, .counters = counters
+        .props = &props, .scratch = scratch, .scratch_bytes = bytes, .counters = counters
     };
 }
 
-static void open_case(fused *c, const shape *s, size_t tokens, uint64_t seed)
+static void open_case(norm_group *g, const shape *s, size_t tokens, uint64_t seed)
 {
-    *c = (fused){ .s = s, .tokens = tokens };
-    c->norm_op = (ft_op){ .kind = FT_OP_NORM, .attr = { .norm = FT_NORM_RMS, .eps = 1e-5f } };
-    c->linear_op = (ft_op){ .kind = FT_OP_LINEAR };
-    c->gate_op = (ft_op){ .kind = FT_OP_GATE, .attr = { .activation = s->gate } };
-    c->gamma = (ft_weight){ .rows = 1, .cols = s->k, .dtype = FT_F32 };
-    c->gamma.data = random_vector(seed, s->k);
-    ft_view x = { .rows = tokens, .cols = s->k, .dtype = s->dtype }, more = x;
-    x.data = random_f16(seed + 1, s->dtype, tokens * s->k);
-    more.data = random_f16(seed + 2, s->dtype, tokens * s->k);
-    c->norm = args_of(&c->norm_op);
-    c->norm.in[0] = x;
-    c->norm.weight[0] = &c->gamma;
-    if (s->residual)
-        c->norm.in[1] = more;
-    for (; c->linears < FT_CUDA_MAX_FUSED && s->rows[c->linears] > 0; c->linears++) {
-        int i = c->linears;
-        open_weight(c, i, seed + 10 + 2 * (uint64_t) i);
-        c->linear[i] = args_of(&c->linear_op);
-        c->linear[i].weight[0] = &c->weight[i];
-        c->linear[i].weight[1] = s->bias ? &c->bias[i] : NULL;
-    }
-    c->gate = args_of(&c->gate_op);
-}
-
-/* New results, all poison. */
-static void clear_results(fused *c)
-{
-    const shape *s = c->s;
-    c->norm.out = result_of(c->tokens, s->k, s->dtype);
-    if (s->residual)
-        c->norm.second = result_of(c->tokens, s->k, s->dtype);
-    for (int i = 0; i < c->linears; i++) {
-        c->linear[i].in[0] = c->norm.out;
-        c->linear[i].out = result_of(c->tokens, s->rows[i], s->dtype);
-    }
-    c->gate.in[0] = c->linear[0].out;
-    c->gate.in[1] = c->linear[1].out;
-    if (s->gate != FT_ACT_NONE)
-        c->gate.out = result_of(c->tokens, s->rows[0], s->dtype);
+    const ft_cuda_args common = common_args();
+    norm_group_open(g, &s->of, &common, tokens, seed);
+    for (int i = 0; i < g->linears; i++)
+        open_weight(g, i, s, seed + 10 + 2 * (uint64_t) i);
 }
 
 /* ---- Expected results ----------------------------------------------------------------------- */
 
-/* The linears, with the norm and the gate. */
-static ft_cuda_group group_of(const fused *c, bool norm, bool gate)
-{
-    ft_cuda_group group = { .kind = FT_FUSION_LINEAR,
-                            .norm = norm ? &c->norm : NULL,
-                            .linears = c->linears,
-                            .gate = gate ? &c->gate : NULL };
-    for (int i = 0; i < c->linears; i++)
-        group.linear[i] = &c->linear[i];
-    return group;
-}
-
 /* The norm, the linears, and the gate by kernels of their own. */
-static void run_each(fused *c)
+static void run_each(norm_group *g)
 {
-    clear_results(c);
-    must(ft_cuda_norm(&c->norm), "norm");
-    ft_cuda_group linears = group_of(c, false, false);
-    must(c->linears > 1 ? ft_cuda_group_groupwise(&linears) : ft_cuda_linear(&c->linear[0]),
+    norm_group_clear(g);
+    must(ft_cuda_norm(&g->norm), "norm");
+    ft_cuda_group linears = norm_group_of(g, false, false);
+    must(g->linears > 1 ? ft_cuda_group_groupwise(&linears) : ft_cuda_linear(&g->linear[0]),
          "linears");
-    if (c->s->gate != FT_ACT_NONE)
-        must(ft_cuda_gate(&c->gate), "gate");
+    if (norm_group_gates(g))
+        must(ft_cuda_gate(&g->gate), "gate");
     must((int) cudaDeviceSynchronize(), "separate kernels");
 }
 
 /* All as one, or all but the norm; false: the table has no kernel for it. */
-static bool run_fused(fused *c, bool norm)
+static bool run_fused(norm_group *g, bool norm)
 {
-    clear_results(c);
+    norm_group_clear(g);
     if (!norm)
-        must(ft_cuda_norm(&c->norm), "norm");
-    ft_cuda_group group = group_of(c, norm, c->s->gate != FT_ACT_NONE), part;
-    const ft_cuda_fused_kernel *kernel = ft_cuda_fused_kernel_for(&group, &part);
-    if (kernel == NULL || part.norm != group.norm || part.gate != group.gate) {
-        if (ft_cuda_group_decode(&group) != (int) cudaErrorNotSupported)
-            bail_out("a kernel that the table does not choose launches");
-        return false;
-    }
-    must(kernel->launch(&part), "fused kernel");
-    must((int) cudaDeviceSynchronize(), "fused kernel");
-    return true;
+        must(ft_cuda_norm(&g->norm), "norm");
+    const ft_cuda_group group = norm_group_of(g, norm, norm_group_gates(g));
+    if (norm_group_run_fused(&group))
+        return true;
+    if (ft_cuda_group_decode(&group) != (int) cudaErrorNotSupported)
+        bail_out("a kernel that the table does not choose launches");
+    return false;
 }
 
-static void test_group(fused *c, const fused *expected, bool norm)
+static void test_group(norm_group *g, const norm_group *expected, const shape *s, bool norm)
 {
-    const shape *s = c->s;
-    bool gates = s->gate != FT_ACT_NONE, right = true, apart = true;
+    const size_t *rows = s->of.rows;
+    bool gates = norm_group_gates(g);
     if (!norm && !gates)
         return;
-    bool ran = run_fused(c, norm);
-    bool is_taken = norm ? c->tokens == 1 : c->tokens <= 2;
+    bool ran = run_fused(g, norm);
+    bool is_taken = norm ? g->tokens == 1 : g->tokens <= 2;
     is_int(ran, is_taken, "linears of %zu tokens by %zu+%zu+%zu x %zu in groups of %d%s%s%s %s",
-           c->tokens, s->rows[0], s->rows[1], s->rows[2], s->k, (int) s->group,
+           g->tokens, rows[0], rows[1], rows[2], s->of.k, (int) s->group,
            s->asymmetric ? " with zero points" : "", norm ? " after a norm" : "",
            gates ? " with a gate" : "",
            is_taken ? "are fused into one kernel" : "have no fused kernel");
-    if (!ran)
-        return;
-    if (norm && s->residual)
-        right = same(&c->norm.second, &expected->norm.second);
-    if (norm)
-        apart = untouched(&c->norm.out);
-    for (int i = 0; i < c->linears; i++)
-        if (gates)
-            apart = apart && untouched(&c->linear[i].out);
-        else
-            right = right && same(&c->linear[i].out, &expected->linear[i].out);
-    if (gates)
-        right = right && same(&c->gate.out, &expected->gate.out);
-    ok(right, "the fused kernel gives the bits of separate kernels");
-    ok(apart, "the fused kernel leaves unread intermediates unwritten");
+    if (ran)
+        norm_group_compare(g, expected, norm);
 }
 
 int main(void)
@@ -225,12 +149,12 @@ int main(void)
         skip_all("%s: fusion groups of linears need sm_80", text);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (size_t tokens = 1; tokens <= MAX_ROWS; tokens++) {
-            fused c, expected;
+            norm_group c, expected;
             open_case(&c, &shapes[i], tokens, 100 * i + tokens);
             run_each(&c);
             expected = c;
-            test_group(&c, &expected, true);
-            test_group(&c, &expected, false);
+            test_group(&c, &expected, &shapes[i], true);
+            test_group(&c, &expected, &shapes[i], false);
             free_all();
         }
     return done_testing();

@@ -69,5 +69,5 @@ echo "Language predicted by the int8 model, probability, snippet"
 if test $# = 0; then
     ./ft-run -i source-language.int8.ft --device "$ft_device" --text "$top/samples/snippets.txt"
 else
-    ./ft-run -i source-language.int8.ft --device "$ft_device" "$@"
+    ./ft-run -i source-language.int8.ft --device "$ft_device" -- "$@"
 fi

@@ -429,7 +429,7 @@ am__v_NVCC_1 =
 	$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile \
 	  $(SHELL) $(top_srcdir)/build-aux/nvcc-cc $(NVCC) $(DEFS) $(DEFAULT_INCLUDES) \
 	  -I$(top_srcdir) $(CPPFLAGS) $(FT_NVCCFLAGS) $(NVCCFLAGS) \
-	  -MT $@ -MMD -MF $(@D)/$(DEPDIR)/$(*F).cu.d -c -o $@ $<
+	  -MT $@ -MMD -MP -MF $(@D)/$(DEPDIR)/$(*F).cu.d -c -o $@ $<
 -include kernels/cuda/*/$(DEPDIR)/*.cu.d
 -include kernels/cuda/*/*/$(DEPDIR)/*.cu.d
 mostlyclean-local:
